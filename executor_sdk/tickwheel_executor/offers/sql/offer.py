@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from tickwheel_executor.errors import ConfigurationError, Fail, Failed
 from tickwheel_executor.offers import HandlerRegistry
 from tickwheel_executor.offers.config import ConfigTable
+from tickwheel_executor.offers.threads import in_thread
 from tickwheel_executor.run.context import Run
 
 from . import parameters as p
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 _STOP_SECONDS = 8.0  # until a server that does not react to a cancel is cut off
 _CANCEL_EVERY_SECONDS = 0.5  # a cancel may come between two statements
-_Value = TypeVar("_Value")
 _NO_STATEMENTS: list[str] = []
 _NO_VALUES: dict[str, p.Scalar | list[p.Scalar]] = {}
 
@@ -117,7 +115,7 @@ async def _until_done(session: SqlSession, plan: SqlPlan) -> dict[str, Any]:
         Failed: a statement took too long.
         asyncio.CancelledError: the run was cancelled.
     """
-    future = _in_thread(session.run, name=f"tickwheel sql {session.of_run.id}")
+    future = in_thread(session.run, name=f"tickwheel sql {session.of_run.id}")
     late = 0
     try:
         while not future.done() and not late:
@@ -149,7 +147,7 @@ async def _stop(session: SqlSession, future: asyncio.Future[dict[str, Any]]) -> 
     end = loop.time() + _STOP_SECONDS
     try:
         while not future.done() and loop.time() < end:
-            _in_thread(session.stop, name="tickwheel sql cancel")
+            in_thread(session.stop, name="tickwheel sql cancel")
             await asyncio.wait((future,), timeout=_CANCEL_EVERY_SECONDS)
         return future.done()
     finally:
@@ -162,27 +160,6 @@ async def _stop(session: SqlSession, future: asyncio.Future[dict[str, Any]]) -> 
                 "the database does not react to the cancel; the connection was broken, and the "
                 "statement may still be running there"
             )
-
-
-def _in_thread(function: Callable[[], _Value], *, name: str) -> asyncio.Future[_Value]:
-    """Run it in a thread of its own: the pools of asyncio are too small for what takes hours."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[_Value] = loop.create_future()
-
-    def work() -> None:
-        try:
-            result = function()
-        except BaseException as error:  # noqa: BLE001 (raised again where it is awaited)
-            tell(future.set_exception, error)
-        else:
-            tell(future.set_result, result)
-
-    def tell(set_end: Callable[[Any], None], end: object) -> None:
-        with suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(set_end, end)
-
-    threading.Thread(target=work, name=name, daemon=True).start()
-    return future
 
 
 def _check_rows(result: Mapping[str, Any], fail_if: str) -> None:
