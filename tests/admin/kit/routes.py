@@ -85,6 +85,7 @@ async def _executor(admin: Served, name: str) -> Ids:
         },
     )
     detail = await services.jobs.get(COMMAND_LINE, job_id)
+    await services.secrets.put(COMMAND_LINE, executor.id, str(COMMON["name"]), f"{name}-value")
     run_id = await services.jobs.run_now(
         COMMAND_LINE, job_id, parameters=None, request_key=None, origin=Origin.MANUAL
     )

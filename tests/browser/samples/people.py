@@ -55,6 +55,8 @@ async def add_people(
         )
     await services.users.set_disabled(ADMIN, "jonas", disabled=True)
     await services.settings.save(ADMIN, {"instance_name": "prod-eu", "retention_days": 90})
+    for name in ("BANK_API_KEY", "SMTP_PASSWORD"):
+        await services.secrets.put(ADMIN, executor_ids["billing"], name, "not shown anywhere")
     await services.store.run(_make_past, ids, executor_ids, job_ids)
     return ids
 

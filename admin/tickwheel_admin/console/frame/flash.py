@@ -68,6 +68,8 @@ def flash_text(code: str) -> str | None:
         "executor.xxl_saved": _("The XXL-JOB settings were saved."),
         "executor.address_removed": _("The address was removed."),
         "executor.deleted": _("The executor was deleted."),
+        "secret.saved": _("The secret was saved."),
+        "secret.deleted": _("The secret was deleted."),
         "declared.accepted": _("Code manages the job now."),
         "declared.ignored": _("It is ignored."),
         "declared.released": _("People manage the job now."),

@@ -283,6 +283,18 @@ CONCEPTS = (
         document="docs/jobs.md#What a handler takes",
     ),
     Concept(
+        key="secret",
+        name=Word("Secret"),
+        what=Word(
+            "A password or key of an executor. Parameters name it as ${secret.NAME}; its value goes"
+            " to the executor's nodes only, and is hidden in what runs write."
+        ),
+        also=("password", "credentials", "API key", "密码", "密钥"),
+        href="/executors",
+        permission=Permission.DEVELOP,
+        document="docs/secrets.md#Setting secrets",
+    ),
+    Concept(
         key="run",
         name=Word("Run"),
         what=Word("One execution of a job, with its log, its attempts and its result."),
