@@ -10,7 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 INDEX = ROOT / "admin/tickwheel_admin/console/documents.json"
 _NAMES = (
-    "jobs", "schedules", "console", "operations", "guarantees", "configuration", "api", "security",
+    "jobs", "schedules", "secrets", "console", "operations", "guarantees", "configuration", "api",
+    "security",
 )  # fmt: skip
 _MOST_CHARS = 200
 
