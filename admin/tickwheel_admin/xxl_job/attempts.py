@@ -40,6 +40,7 @@ class RemoteAttempt:
     log_asked_at: float = 0.0
     idle_asked_at: float = 0.0
     busy_since: float | None = None  # its node runs something of its job, perhaps it
+    busy_at: float = 0.0  # when its node last said so, once it was confirmed
     idle_since: float | None = None  # its node says that nothing of it runs
     absent_since: float | None = None  # its node never saw it, as it seems
     kill_wanted_at: float | None = None  # the engine told to end it

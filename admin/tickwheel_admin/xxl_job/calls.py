@@ -37,6 +37,7 @@ class NodeCalls:
         self.dialect = Dialect(address.dialect) if address.dialect else None  # None: not seen yet
         self._caller = caller
         self._refused = refused
+        self.is_silent = False  # its last call was not answered
         self._calls = 0
         self._errors = 0
         self._error: str | None = None
@@ -51,7 +52,18 @@ class NodeCalls:
             NoAnswer: it may have been.
             BadAnswer: what came is none.
         """
+        return self._answer(call, await self.read(call, seconds=seconds))
+
+    async def ask_whether_it_lives(self, *, seconds: float) -> tuple[Answer, bool]:
+        """Beat it; returns also whether no connection was left of the beat before.
+
+        Raises as `ask`.
+        """
+        call = dialects.beat(self.dialect)
         reply = await self.read(call, seconds=seconds)
+        return self._answer(call, reply), reply.is_new_connection
+
+    def _answer(self, call: Call, reply: Reply) -> Answer:
         try:
             return dialects.read_answer(reply.status, reply.body)
         except BadAnswer as error:
@@ -66,14 +78,17 @@ class NodeCalls:
         limit = {} if max_bytes is None else {"max_bytes": max_bytes}
         self._calls += 1
         try:
-            return await self._caller.call(
+            reply = await self._caller.call(
                 self.address.address, call, headers, seconds=seconds, **limit
             )
         except (ConnectionRefused, NotSent, NoAnswer) as error:
             self.failed(f"{call.path}: {error}")
-            if isinstance(error, ConnectionRefused):
+            self.is_silent = not isinstance(error, ConnectionRefused)
+            if not self.is_silent:
                 self._refused()
             raise
+        self.is_silent = False
+        return reply
 
     async def log_page(
         self, log_id: int, time_ms: int, from_line: int, *, max_bytes: int

@@ -22,6 +22,7 @@ from tickwheel_admin.xxl_job.attempts import RemoteAttempts, Stage
 from tickwheel_admin.xxl_job.caller import ConnectionRefused, NoAnswer, NodeCaller, NotSent
 from tickwheel_admin.xxl_job.calls import NodeCalls
 from tickwheel_admin.xxl_job.dialects import BadAnswer, Meaning
+from tickwheel_admin.xxl_job.restarts import RestartSigns
 from tickwheel_admin.xxl_job.runs import NodeRuns
 from tickwheel_shared.protocol import Cancel, FromNode, Held, Message, Query, RunRequest
 
@@ -29,6 +30,9 @@ log = structlog.get_logger(__name__)
 
 BEAT_SECONDS = 3.0  # between two beats, and at most for one
 REFUSED_SECONDS = 0.5  # between two beats while nobody listens there
+# Between two beats of an address that has no session: each one in vain doubles it. A process that
+# registers is beaten at once.
+LONGEST_BEAT_SECONDS = 15.0
 LEAVING_SECONDS = 60.0
 STOP_SECONDS = 3.0  # for calls under way
 REFUSALS = 3  # beats in a row that found nobody: its process is gone
@@ -67,14 +71,16 @@ class XxlNode:
         self._hub = hub
         self._session_id: int | None = None  # None: it is not admitted
         self._refusals = 0
-        self._beat_at = 0.0  # when the next is due
+        self._in_vain = 0  # beats without a session in a row that were not answered
+        self._signs = RestartSigns()
+        self.beat_at = 0.0  # when the next is due
         # A process that is leaving and not admitted is asked until then whether it has runs still.
         self._silent_from = _now() + LEAVING_SECONDS
         self._drained: bool | None = None  # what its row says since it was admitted; None: unknown
         self._draining = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_beating = False
-        self.calls = NodeCalls(address, executor, caller, refused=self._look_soon)
+        self.calls = NodeCalls(address, executor, caller, refused=self._refused)
         self.runs = NodeRuns(
             self.attempts,
             self.calls,
@@ -157,12 +163,29 @@ class XxlNode:
         """Whether it has a session at this admin."""
         return self._session_id is not None
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether it has no session, and did not answer when it was last asked."""
+        return self._session_id is None and self._in_vain > 0
+
+    @property
+    def is_beating(self) -> bool:
+        """Whether a beat is under way."""
+        return self._is_beating
+
+    def is_beat_due(self, now: float) -> bool:
+        """Whether to beat it: no beat is under way, or was a moment ago."""
+        if self._is_beating or now < self.beat_at:
+            return False
+        # Where one has ended that took itself out, nobody may answer who is meant.
+        return not (self.address.is_leaving and not self.is_admitted and now > self._silent_from)
+
     def update(self, address: XxlAddress, executor: XxlExecutor) -> None:
         """What the database says of it now."""
         if address.registered_at != self.address.registered_at:
-            self._beat_at = 0.0 if not self.is_admitted else self._beat_at
+            self.beat_at = 0.0 if not self.is_admitted else self.beat_at
         if address.is_leaving != self.address.is_leaving and self.is_admitted:
-            self._beat_at = 0.0  # which writes it
+            self.beat_at = 0.0  # which writes it
             if not address.is_leaving:
                 self.is_restarted = True  # it registers again: a new process, perhaps
         self.address = self.calls.address = address
@@ -170,30 +193,32 @@ class XxlNode:
         if self._session_id is not None and self.token_hash != executor.token_hash:
             self.token_hash = executor.token_hash
 
-    def beat_if_due(self, now: float) -> None:
-        """Start a beat, unless one is under way or was a moment ago."""
-        if self._is_beating or now < self._beat_at:
-            return
-        if self.address.is_leaving and not self.is_admitted and now > self._silent_from:
-            return  # it has ended, and nobody may answer there who is meant
-        self._beat_at = now + BEAT_SECONDS
+    def beat(self, now: float) -> None:
+        """Start a beat."""
+        self.beat_at = now + BEAT_SECONDS
         self._is_beating = True
         self._spawn(self._beat())
 
     async def _beat(self) -> None:
         try:
-            answer = await self.calls.ask(dialects.beat(self.calls.dialect), seconds=BEAT_SECONDS)
+            answer, is_new = await self.calls.ask_whether_it_lives(seconds=BEAT_SECONDS)
         except ConnectionRefused:
             await self._nobody_listens()
+            self._beat_later()
             return
         except (NotSent, NoAnswer, BadAnswer):
+            self._beat_later()
             return  # silence: its lease ends by itself
         finally:
             self._is_beating = False
         self._refusals = 0
+        if self._signs.answered(_now(), is_new_connection=is_new):
+            self._is_replaced()
         if dialects.meaning(answer) is not Meaning.OK:
+            self._beat_later()
             self.calls.failed(answer.message)
             return
+        self._in_vain = 0
         self.calls.beat()
         self.heard = True
         self.heartbeat += 1
@@ -211,16 +236,33 @@ class XxlNode:
             ):
                 self._drained = wanted
 
-    def _look_soon(self) -> None:
-        self._beat_at = 0.0
+    def _beat_later(self) -> None:
+        """Whoever is not there is asked more and more rarely."""
+        if self._session_id is None:
+            self._in_vain += 1
+            seconds = BEAT_SECONDS * 2.0 ** min(self._in_vain - 1, 10)
+            self.beat_at = _now() + min(seconds, LONGEST_BEAT_SECONDS)
+
+    def _refused(self) -> None:
+        """Some call found nobody who listens."""
+        self._signs.refused()
+        self.runs.replaced_at = _now()
+        if self._session_id is not None:
+            self.beat_at = 0.0
+
+    def _is_replaced(self) -> None:
+        """Another process answers than before, it seems: what it does not run is lost."""
+        self.runs.replaced_at = _now()
+        if self._session_id is not None:
+            log.info("xxl.process_replaced", node_id=self.node_id, address=self.address.address)
+            self.is_restarted = True
 
     async def _nobody_listens(self) -> None:
         self._refusals += 1
-        self.runs.refused_at = _now()
-        self._beat_at = _now() + REFUSED_SECONDS
+        self.beat_at = _now() + REFUSED_SECONDS
         if self._refusals < REFUSALS:
             return
-        self._beat_at = _now() + BEAT_SECONDS
+        self.beat_at = _now() + BEAT_SECONDS
         if self._session_id is None:
             return
         log.info("xxl.process_gone", node_id=self.node_id, address=self.address.address)

@@ -71,7 +71,8 @@ class NodeRuns:
         # Whether the node says of a run that it never had that there is no log; None: not asked.
         self._logs_tell: bool | None = None
         self._turns = asyncio.Semaphore(CALLS_AT_ONCE)
-        self.refused_at = -1.0  # when nobody listened at the node's address
+        # When nobody listened at the node's address, or another process seemed to.
+        self.replaced_at = -1.0
 
     @property
     def is_busy(self) -> bool:
@@ -297,8 +298,8 @@ class NodeRuns:
 
     def deny(self, attempt: RemoteAttempt) -> None:
         """The node never saw an attempt, and no call for it is on its way."""
-        if self.refused_at >= attempt.known_at:
-            # Nobody listened there for a moment: another process may have begun it.
+        if self.replaced_at >= attempt.known_at:
+            # Another process may have begun it.
             text = "Its executor was restarted when it was told to run it."
             self.end(attempt, Outcome.CUT_OFF, text)
             return

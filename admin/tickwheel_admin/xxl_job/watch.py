@@ -29,8 +29,9 @@ BUSY_SECONDS = 10.0  # for which a job is busy without a log before that is beli
 LEDGER_SECONDS = 5.0  # between two looks at which runs have ended
 LOG_SECONDS = 2.0  # between two looks at the log of a run
 IDLE_SECONDS = 10.0  # between two questions whether a job still runs
-IDLE_AGAIN_SECONDS = 3.0  # the same, after it did not
+IDLE_AGAIN_SECONDS = 2.5  # the same, after it did not
 LOST_SECONDS = 45.0  # executors send a callback again after 30 s
+REPLACED_SECONDS = 5.0  # … a new process at once, if the one before it has left any
 KILLED_SECONDS = 60.0  # some executors never report what was killed
 KILL_TRIED_SECONDS = 60.0  # for which a run that has ended in the ledger is told to end
 ASKED_AT_ONCE = 50  # runs that are asked about in one pass, over all nodes
@@ -199,6 +200,7 @@ class XxlWatch(Loop):
             self._note_idle(node, attempt)
         else:
             attempt.idle_since = None
+            attempt.busy_at = _now()
             if attempt.copy is None and attempt.is_untold:
                 # Without logs the busy one is the best guess: else it could never be killed.
                 node.attempts.found(attempt, busy)
@@ -224,7 +226,14 @@ class XxlWatch(Loop):
         now = attempt.idle_asked_at = _now()
         if attempt.idle_since is None:
             attempt.idle_since = now
-        if attempt.killed_at is not None:
+        if _was_replaced(node, attempt):
+            # The process that ran it is gone, so that it cannot run any more; if it had ended, and
+            # was not reported, the new process tells at its start.
+            if now - max(attempt.idle_since, node.runs.replaced_at) >= REPLACED_SECONDS:
+                is_killed = attempt.killed_at is not None
+                outcome = Outcome.CANCELLED if is_killed else Outcome.CUT_OFF
+                node.runs.end(attempt, outcome, "Its executor was restarted while it ran it.")
+        elif attempt.killed_at is not None:
             if now - max(attempt.idle_since, attempt.killed_at) >= KILLED_SECONDS:
                 text = "It was stopped; its executor did not report that."
                 node.runs.end(attempt, Outcome.CANCELLED, text)
@@ -261,6 +270,11 @@ def _is_to_be_killed(attempt: RemoteAttempt) -> bool:
         and attempt.killed_at is None
         and _now() - wanted_at < KILL_TRIED_SECONDS
     )
+
+
+def _was_replaced(node: XxlNode, attempt: RemoteAttempt) -> bool:
+    """Whether another process answers than the one that ran this."""
+    return node.runs.replaced_at > max(attempt.known_at, attempt.busy_at)
 
 
 def expected_log(attempt: RemoteAttempt, node_id: int) -> ExpectedLog:

@@ -279,12 +279,46 @@ def test_what_nobody_may_have_seen_begin_is_lost_when_its_executor_was_restarted
         bridge.executor.says["/run"] = None
         await bridge.runs.start([request()])
         await bridge.live(4)
-        bridge.runs.refused_at = asyncio.get_running_loop().time()
+        bridge.runs.replaced_at = asyncio.get_running_loop().time()
         await bridge.live(8)
         assert [each.outcome for each in bridge.said if isinstance(each, Result)] == [
             Outcome.CUT_OFF
         ]
         assert refusals(bridge) == []
+
+    loop.run_until_complete(story())
+
+
+@pytest.mark.parametrize("runs_on", [False, True])
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_what_a_restarted_executor_does_not_run_is_lost_soon(
+    loop: SimLoop, runs_on: bool, is_stopped: bool
+) -> None:
+    """Not what it runs: a proxy may have looked like a restart."""
+
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts()
+        bridge.executor.on_run = lambda said: bridge.executor.logs.update({said["logId"]: ["x"]})
+        bridge.executor.busy.add(5)
+        await bridge.runs.start([request()])
+        await bridge.live(15)
+        if is_stopped:
+            stop = Cancel(run=3, attempt=1, token="token", reason=CancelReason.OPERATOR)
+            await bridge.runs.cancel(stop)
+        if not runs_on:
+            bridge.executor.busy.clear()
+        bridge.runs.replaced_at = asyncio.get_running_loop().time()
+        bridge.node.is_restarted = True
+        await bridge.live(4.5)
+        ended = [each.outcome for each in bridge.said if isinstance(each, Result)]
+        assert ended == []
+        await bridge.live(2)
+        bridge.executor.busy.clear()  # ended now, and its report may come for a while
+        await bridge.live(10)
+        ended = [each.outcome for each in bridge.said if isinstance(each, Result)]
+        lost = Outcome.CANCELLED if is_stopped else Outcome.CUT_OFF
+        assert ended == ([] if runs_on else [lost])
 
     loop.run_until_complete(story())
 

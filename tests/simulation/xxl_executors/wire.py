@@ -61,11 +61,23 @@ class Wire:
         self._loop = loop
         self._random = random
         self._history = history
+        # Who answered the last beat of an admin: its connection is kept until it ends.
+        self._kept: dict[tuple[str, str], Process] = {}
         self._open: list[Exchange] = []
         self._held: list[tuple[Exchange, Callable[[], None]]] = []  # by a cut
         network.on_mend.append(self._mended)
 
     # --- admins call executors -------------------------------------------------------------------
+
+    async def beat(
+        self, admin: str, address: str, call: Call, seconds: float
+    ) -> tuple[bytes, bool]:
+        """Make a beat; returns also whether it needed a new connection."""
+        kept = self._kept.pop((admin, address), None)
+        body = await self.call(admin, address, call, seconds)
+        process = self.hosts[address].process
+        self._kept[admin, address] = process
+        return body, kept is not process
 
     async def call(self, admin: str, address: str, call: Call, seconds: float) -> bytes:
         """Make a call; raises as NodeCaller does."""
@@ -203,8 +215,12 @@ class SimCaller(NodeCaller):
         seconds: float,
         max_bytes: int = MAX_ANSWER_BYTES,
     ) -> Reply:
-        body = await self._wire.call(self._admin, address, call, seconds)
-        return Reply(200, body[:max_bytes], truncated=len(body) > max_bytes)
+        is_new = False
+        if call.path == "/beat":
+            body, is_new = await self._wire.beat(self._admin, address, call, seconds)
+        else:
+            body = await self._wire.call(self._admin, address, call, seconds)
+        return Reply(200, body[:max_bytes], len(body) > max_bytes, is_new)
 
 
 def _set(answer: asyncio.Future[bytes], body: bytes) -> None:
