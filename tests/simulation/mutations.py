@@ -431,7 +431,7 @@ def xxl_unanswered_calls_are_queued_again() -> None:
     async def call_run(self: Any, attempt: Any, *rest: Any) -> None:
         await original(self, attempt, *rest)
         if attempt.stage is Stage.UNCONFIRMED:
-            self.deny(attempt)
+            await self.deny(attempt)
 
     runs_of_node.NodeRuns._call_run = call_run  # type: ignore[method-assign]
 
@@ -460,8 +460,8 @@ def xxl_log_ids_carry_no_attempt() -> None:
 def xxl_idle_runs_are_not_noticed() -> None:
     """G3: what an executor neither runs nor reports is waited for, for ever."""
 
-    def note_idle(self: Any, node: Any, attempt: Any) -> None:
-        attempt.idle_asked_at = watch._now()
+    async def note_idle(self: Any, node: Any, attempt: Any) -> None:
+        return
 
     watch.XxlWatch._note_idle = note_idle  # type: ignore[method-assign]
 

@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from tickwheel_admin.domain.xxl_job.bridge import ExpectedLog
+from tickwheel_admin.xxl_job.agenda import Agenda
 from tickwheel_admin.xxl_job.dialects import log_id, wire_job_id
 from tickwheel_shared.protocol import RunKey
 
 MAX_COPIES = 256  # runs of one job at once on one node
+LOG_SECONDS = 2.0  # between two looks at the log of a run
+IDLE_SECONDS = 10.0  # between two questions whether a job still runs
 
 
 class Stage(Enum):
@@ -37,8 +41,6 @@ class RemoteAttempt:
     timeout_at: float | None = None  # when to stop it; None: its node or the engine does
     lines: int = 0  # of its log, sent to the recorder so far
     is_adopted: bool = False  # somebody else may have sent some
-    log_asked_at: float = 0.0
-    idle_asked_at: float = 0.0
     busy_since: float | None = None  # its node runs something of its job, perhaps it
     busy_at: float = 0.0  # when its node last said so, once it was confirmed
     idle_since: float | None = None  # its node says that nothing of it runs
@@ -47,7 +49,6 @@ class RemoteAttempt:
     is_stale: bool = False  # the ledger does not wait for its end
     killed_at: float | None = None  # the node said that it was killed
     is_untold: bool = False  # its node's logs do not tell which copy it is
-    is_asked: bool = False  # a call about it is under way
     full: bool = False  # no more lines of its log are read
 
     @property
@@ -62,6 +63,19 @@ class RemoteAttempt:
     def log_id(self) -> int:
         return log_id(self.run, self.attempt, self.copy or 0)
 
+    def expected_log(self, node_id: int) -> ExpectedLog | None:
+        """The rest of its log when it has ended; None: there is none to be read."""
+        if self.stage is not Stage.RUNNING or self.copy is None or self.full:
+            return None
+        return ExpectedLog(
+            run=self.run,
+            attempt=self.attempt,
+            token=self.token,
+            node_id=node_id,
+            log_id=self.log_id,
+            time_ms=self.time_ms,
+        )
+
 
 class RemoteAttempts:
     """RemoteAttempts by run; only the newest of each is of interest."""
@@ -70,6 +84,12 @@ class RemoteAttempts:
         self._by_run: dict[int, RemoteAttempt] = {}
         self._wire_jobs: dict[int, RemoteAttempt] = {}
         self._reserved: dict[int, float] = {}  # wire jobs that are used again from then on
+        # When to ask whether a run has begun, whether one still runs, for its log; and when to
+        # end it.
+        self.probes: Agenda[RemoteAttempt] = Agenda()
+        self.questions: Agenda[RemoteAttempt] = Agenda()
+        self.logs: Agenda[RemoteAttempt] = Agenda()
+        self.deadlines: Agenda[RemoteAttempt] = Agenda()
 
     def __len__(self) -> int:
         return len(self._by_run)
@@ -105,6 +125,32 @@ class RemoteAttempts:
             self.remove(earlier)
         self._by_run[attempt.run] = attempt
 
+    def is_current(self, attempt: RemoteAttempt) -> bool:
+        """Whether it is here still."""
+        return self._by_run.get(attempt.run) is attempt
+
+    def unconfirmed(self, attempt: RemoteAttempt) -> None:
+        """It may have begun: it is to be found out."""
+        attempt.stage = Stage.UNCONFIRMED
+        if self.is_current(attempt):
+            self.probes.put(attempt, 0.0)
+
+    def running(self, attempt: RemoteAttempt) -> None:
+        """It has begun, and is looked after from now on."""
+        attempt.stage = Stage.RUNNING
+        if not self.is_current(attempt):
+            return
+        self.questions.put(attempt, attempt.began_at + IDLE_SECONDS)
+        self.logs.put(attempt, attempt.began_at + LOG_SECONDS)
+        if attempt.timeout_at is not None:
+            self.deadlines.put(attempt, attempt.timeout_at)
+
+    def ask_at_once(self) -> None:
+        """Ask about all that run, but those that are being asked about."""
+        for attempt in self:
+            if attempt in self.questions:
+                self.questions.put(attempt, 0.0)
+
     def reserve(self, wire_job: int, until: float) -> None:
         """Give the wire job to no other attempt before this instant, whatever becomes of its own.
 
@@ -137,7 +183,9 @@ class RemoteAttempts:
         self._wire_jobs.setdefault(attempt.wire_job, attempt)
 
     def remove(self, attempt: RemoteAttempt) -> None:
-        if self._by_run.get(attempt.run) is attempt:
+        if self.is_current(attempt):
             del self._by_run[attempt.run]
+        for agenda in (self.probes, self.questions, self.logs, self.deadlines):
+            agenda.discard(attempt)
         if attempt.copy is not None and self._wire_jobs.get(attempt.wire_job) is attempt:
             del self._wire_jobs[attempt.wire_job]

@@ -131,14 +131,14 @@ class NodeRuns:
         except (ConnectionRefused, NotSent) as error:
             self._refuse(attempt, Refusal.FULL, f"it could not be reached: {error}")
         except (NoAnswer, BadAnswer):  # it may have begun all the same: it is asked about
-            attempt.stage = Stage.UNCONFIRMED
+            self._attempts.unconfirmed(attempt)
 
     async def _call_run_now(
         self, attempt: RemoteAttempt, request: RunRequest, begin_by: float
     ) -> None:
         tries = 0
         while True:
-            if _now() > begin_by or not self._is_current(attempt):
+            if _now() > begin_by or not self._attempts.is_current(attempt):
                 # Whoever else was told of it by now, and a process that has replaced the node's,
                 # must not meet this call; until here, nothing was sent, or nothing was started.
                 self._refuse(attempt, Refusal.FULL, "it took too long to be called")
@@ -156,7 +156,7 @@ class NodeRuns:
         # With itself, perhaps: something between us may have sent the call twice.
         if meaning is Meaning.BUSY and await self.has_log(attempt, attempt.copy or 0):
             meaning = Meaning.OK
-        if not self._is_current(attempt):
+        if not self._attempts.is_current(attempt):
             return  # it ended meanwhile: its callback was faster
         if meaning in (Meaning.OK, Meaning.REPEATED):
             self._calls.dialect = self._calls.dialect or Dialect.A  # the path was that of A and B
@@ -169,10 +169,8 @@ class NodeRuns:
             self._refuse(attempt, Refusal.DRAINING, answer.message)
             self._calls.failed(answer.message)
         else:
-            self._fail(attempt, answer.message or f"its executor answered {answer.code}")
-
-    def _is_current(self, attempt: RemoteAttempt) -> bool:
-        return self._attempts.get(attempt.run, attempt.attempt) is attempt
+            said = answer.message or f"its executor answered {answer.code}"
+            await self.end(attempt, Outcome.FAILED, said)
 
     async def has_log(self, attempt: RemoteAttempt, copy: int) -> bool | None:
         """Whether the node has a log of the attempt: it has one from the moment it begins.
@@ -279,34 +277,43 @@ class NodeRuns:
             handler="",
             copy=None,
             time_ms=facts.dispatched_at or 0,
-            stage=Stage.RUNNING if facts.state is RunState.RUNNING else Stage.UNCONFIRMED,
+            stage=Stage.SENDING,
             began_at=_now() - facts.age_seconds,
             known_at=_now(),
             is_adopted=True,
         )
         self._attempts.adopt(attempt)
+        if facts.state is RunState.RUNNING:
+            self._attempts.running(attempt)
+        else:
+            self._attempts.unconfirmed(attempt)
         return attempt
 
     # --- what is told of them --------------------------------------------------------------------
 
     def confirm(self, attempt: RemoteAttempt) -> None:
         """The node has the attempt."""
-        attempt.stage = Stage.RUNNING
         if attempt.timeout_at is not None:
             attempt.timeout_at += _now() - attempt.began_at  # it counts from now
+        self._attempts.running(attempt)
         self._say(_accepted(attempt.key))
 
-    def deny(self, attempt: RemoteAttempt) -> None:
+    async def deny(self, attempt: RemoteAttempt) -> None:
         """The node never saw an attempt, and no call for it is on its way."""
         if self.replaced_at >= attempt.known_at:
             # Another process may have begun it.
             text = "Its executor was restarted when it was told to run it."
-            self.end(attempt, Outcome.CUT_OFF, text)
+            await self.end(attempt, Outcome.CUT_OFF, text)
             return
         self._refuse(attempt, Refusal.NEVER_SEEN, "")
 
-    def end(self, attempt: RemoteAttempt, outcome: Outcome, message: str) -> None:
-        """Report an end that the executor does not."""
+    async def end(self, attempt: RemoteAttempt, outcome: Outcome, message: str) -> None:
+        """Report an end that the executor does not; raises DatabaseUnavailable."""
+        expected = attempt.expected_log(self._node_id())
+        if expected is not None:
+            await self._nodes.expect_logs([expected])  # first, as when its executor reports it
+        if not self._attempts.is_current(attempt):
+            return  # its report came after all
         self._attempts.remove(attempt)
         duration = max(int((_now() - attempt.began_at) * 1000), 0)
         self._say(
@@ -319,9 +326,6 @@ class NodeRuns:
                 message=message[:MAX_MESSAGE_CHARS],
             )
         )
-
-    def _fail(self, attempt: RemoteAttempt, message: str) -> None:
-        self.end(attempt, Outcome.FAILED, message)
 
     def _refuse(self, attempt: RemoteAttempt, why: Refusal, message: str) -> None:
         self._attempts.remove(attempt)

@@ -7,14 +7,22 @@ runs any more nor has reported is noticed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tickwheel_admin.domain.xxl_job.bridge import ExpectedLog
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.services.xxl_job.nodes import DatabaseUnavailable, XxlNodes
 from tickwheel_admin.xxl_job import dialects
-from tickwheel_admin.xxl_job.attempts import RemoteAttempt, Stage
+from tickwheel_admin.xxl_job.agenda import Agenda
+from tickwheel_admin.xxl_job.attempts import (
+    IDLE_SECONDS,
+    LOG_SECONDS,
+    RemoteAttempt,
+    RemoteAttempts,
+    Stage,
+)
 from tickwheel_admin.xxl_job.caller import ConnectionRefused, NoAnswer, NotSent
 from tickwheel_admin.xxl_job.dialects import BadAnswer, Meaning, wire_job_id
 from tickwheel_admin.xxl_job.log_reader import LogReader
@@ -27,21 +35,36 @@ PROBE_SECONDS = 1.0  # between two questions about a run that is not confirmed
 ABSENT_SECONDS = 2.0  # for which a node denies a run before that is believed
 BUSY_SECONDS = 10.0  # for which a job is busy without a log before that is believed
 LEDGER_SECONDS = 5.0  # between two looks at which runs have ended
-LOG_SECONDS = 2.0  # between two looks at the log of a run
-IDLE_SECONDS = 10.0  # between two questions whether a job still runs
-IDLE_AGAIN_SECONDS = 2.5  # the same, after it did not
+IDLE_AGAIN_SECONDS = 2.5  # between two questions whether a job runs, when it did not
 LOST_SECONDS = 45.0  # executors send a callback again after 30 s
 REPLACED_SECONDS = 5.0  # … a new process at once, if the one before it has left any
 KILLED_SECONDS = 60.0  # some executors never report what was killed
 KILL_TRIED_SECONDS = 60.0  # for which a run that has ended in the ledger is told to end
-ASKED_AT_ONCE = 50  # runs that are asked about in one pass, over all nodes
+# Questions of one kind that are under way at the same time, over all nodes: none holds up another.
+PROBES_AT_ONCE = 50
+QUESTIONS_AT_ONCE = 100
+LOGS_AT_ONCE = 50
 ASKED_OF_NODE = 4  # the same, of one node: one that hangs must not hold up the others
+SILENT_AT_ONCE = 20  # of any kind, to nodes whose last call was not answered
 
 _NO_ANSWER = (ConnectionRefused, NotSent, NoAnswer, BadAnswer)
 
 
+@dataclass(slots=True, kw_only=True)
+class _Lane:
+    """One kind of question."""
+
+    stage: Stage  # of the attempts that it is asked about
+    most: int  # under way at the same time, over all nodes
+    of_silent: int  # the same, of a node whose last call was not answered
+    agenda: Callable[[RemoteAttempts], Agenda[RemoteAttempt]]
+    ask: Callable[[XxlNode, RemoteAttempt], Coroutine[Any, Any, None]]
+    again: Callable[[RemoteAttempt], float]  # seconds until the next time
+    under_way: int = 0
+
+
 class XxlWatch(Loop):
-    """One pass asks some nodes about some runs; those asked longest ago come first."""
+    """One pass asks about the runs for which that is due, as far as the bounds allow."""
 
     interval_seconds = 0.5
 
@@ -51,6 +74,34 @@ class XxlWatch(Loop):
         self._registrar = registrar
         self._logs = logs
         self._looked_at = 0.0
+        self._first = 0  # the node that a pass begins with
+        self._silent_under_way = 0
+        self._lanes = (
+            _Lane(
+                stage=Stage.UNCONFIRMED,
+                most=PROBES_AT_ONCE,
+                of_silent=1,
+                agenda=lambda attempts: attempts.probes,
+                ask=self._probe,
+                again=lambda _: PROBE_SECONDS,
+            ),
+            _Lane(
+                stage=Stage.RUNNING,
+                most=QUESTIONS_AT_ONCE,
+                of_silent=1,
+                agenda=lambda attempts: attempts.questions,
+                ask=self._look_after,
+                again=lambda each: IDLE_SECONDS if each.idle_since is None else IDLE_AGAIN_SECONDS,
+            ),
+            _Lane(
+                stage=Stage.RUNNING,
+                most=LOGS_AT_ONCE,
+                of_silent=0,
+                agenda=lambda attempts: attempts.logs,
+                ask=self._follow_log,
+                again=lambda _: LOG_SECONDS,
+            ),
+        )
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run_once(self) -> bool:
@@ -58,14 +109,35 @@ class XxlWatch(Loop):
         if now - self._looked_at >= LEDGER_SECONDS:
             self._looked_at = now
             await self._look_at_ledger()
-        for node in self._registrar:
-            for attempt in node.attempts:
-                if attempt.timeout_at is not None and attempt.timeout_at <= now:
-                    await self._time_out(attempt)
-        for node, attempt in self._due(now):
-            attempt.is_asked = True
-            self._spawn(self._ask(node, attempt))
+        nodes = [node for node in self._registrar if node.is_admitted]
+        for node in nodes:
+            if node.is_restarted:
+                node.is_restarted = False
+                node.attempts.ask_at_once()
+            while (attempt := node.attempts.deadlines.take(now)) is not None:
+                await self._time_out(node, attempt)
+        # Each pass begins with another node: the bounds are met by all of them in turn.
+        self._first = (self._first + 1) % len(nodes) if nodes else 0
+        for node in (*nodes[self._first :], *nodes[: self._first]):
+            for lane in self._lanes:
+                self._ask_some(node, lane, now)
         return False
+
+    def _ask_some(self, node: XxlNode, lane: _Lane, now: float) -> None:
+        agenda = lane.agenda(node.attempts)
+        while agenda.under_way < ASKED_OF_NODE and lane.under_way < lane.most:
+            if node.calls.is_silent and not self._may_ask_silent(lane, agenda):
+                return
+            attempt = agenda.take(now)
+            if attempt is None:
+                return
+            self._spawn(self._ask(node, lane, attempt))
+            agenda.under_way += 1
+            lane.under_way += 1
+
+    def _may_ask_silent(self, lane: _Lane, agenda: Agenda[RemoteAttempt]) -> bool:
+        """Whether to ask a node whose last call was not answered: its beats tell when it is back"""
+        return lane.of_silent > agenda.under_way and self._silent_under_way < SILENT_AT_ONCE
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name="xxl-watch")
@@ -100,55 +172,39 @@ class XxlWatch(Loop):
         while self._tasks:
             await asyncio.gather(*self._tasks)
 
-    async def _time_out(self, attempt: RemoteAttempt) -> None:
-        if attempt.stage is Stage.RUNNING:
-            attempt.timeout_at = None
-            await self._nodes.timed_out(attempt.run, attempt.attempt, attempt.token)
+    async def _time_out(self, node: XxlNode, attempt: RemoteAttempt) -> None:
+        attempt.timeout_at = None
+        await self._nodes.timed_out(attempt.run, attempt.attempt, attempt.token)
 
-    def _due(self, now: float) -> list[tuple[XxlNode, RemoteAttempt]]:
-        found: list[tuple[float, XxlNode, RemoteAttempt]] = []
-        for node in self._registrar:
-            if not node.is_admitted:
-                continue
-            asked = sum(each.is_asked for each in node.attempts)
-            due = [
-                (when, each)
-                for each in node.attempts
-                if not each.is_asked and (when := _due_at(each, node.is_restarted)) <= now
-            ]
-            node.is_restarted = False
-            due.sort(key=lambda pair: pair[0])
-            found += [(when, node, each) for when, each in due[: max(ASKED_OF_NODE - asked, 0)]]
-        found.sort(key=lambda each: each[0])
-        return [(node, attempt) for _, node, attempt in found[:ASKED_AT_ONCE]]
-
-    async def _ask(self, node: XxlNode, attempt: RemoteAttempt) -> None:
+    async def _ask(self, node: XxlNode, lane: _Lane, attempt: RemoteAttempt) -> None:
+        agenda = lane.agenda(node.attempts)
+        is_silent = node.calls.is_silent
+        self._silent_under_way += is_silent
         try:
-            if attempt.stage is Stage.UNCONFIRMED:
-                await self._probe(node, attempt)
-                return
-            is_located = await self._locate(node, attempt)
-            now = _now()
-            if now >= _idle_due_at(attempt):
-                await self._look_whether_idle(node, attempt)
-            if not is_located:
-                attempt.log_asked_at = now
-            elif now >= attempt.log_asked_at + LOG_SECONDS and not attempt.full:
-                attempt.log_asked_at = now
-                if attempt.is_adopted:
-                    lines = await self._nodes.stored_lines(attempt.run, attempt.attempt)
-                    attempt.lines, attempt.is_adopted = max(lines, attempt.lines), False
-                await self._logs.follow(node, attempt)
-        except _NO_ANSWER:
-            attempt.log_asked_at = attempt.idle_asked_at = _now()  # counted by the caller
-        except DatabaseUnavailable:
-            attempt.log_asked_at = _now()
+            await lane.ask(node, attempt)
+        except (*_NO_ANSWER, DatabaseUnavailable):
+            pass  # counted by the caller; it is asked again
         finally:
-            attempt.is_asked = False
+            self._silent_under_way -= is_silent
+            agenda.under_way -= 1
+            lane.under_way -= 1
+            if node.attempts.is_current(attempt) and attempt.stage is lane.stage:
+                agenda.put(attempt, _now() + lane.again(attempt))
+
+    async def _look_after(self, node: XxlNode, attempt: RemoteAttempt) -> None:
+        await self._locate(node, attempt)
+        await self._look_whether_idle(node, attempt)
+
+    async def _follow_log(self, node: XxlNode, attempt: RemoteAttempt) -> None:
+        if attempt.full or not await self._locate(node, attempt):
+            return
+        if attempt.is_adopted:
+            lines = await self._nodes.stored_lines(attempt.run, attempt.attempt)
+            attempt.lines, attempt.is_adopted = max(lines, attempt.lines), False
+        await self._logs.follow(node, attempt)
 
     async def _probe(self, node: XxlNode, attempt: RemoteAttempt) -> None:
         """Find out whether an attempt whose call was not answered has begun."""
-        attempt.idle_asked_at = _now()
         has_log = await self._has_log(node, attempt)
         if has_log:
             node.runs.confirm(attempt)
@@ -171,9 +227,9 @@ class XxlWatch(Loop):
             # It may have run and ended, or never begun: nothing there tells.
             if absent >= LOST_SECONDS:
                 text = "Its executor did not answer, and does not tell whether it ran it."
-                node.runs.end(attempt, Outcome.CUT_OFF, text)
+                await node.runs.end(attempt, Outcome.CUT_OFF, text)
         elif absent >= ABSENT_SECONDS:
-            node.runs.deny(attempt)
+            await node.runs.deny(attempt)
 
     async def _locate(self, node: XxlNode, attempt: RemoteAttempt) -> bool:
         """Whether it is known which copy of its job an attempt is; its log tells."""
@@ -197,14 +253,13 @@ class XxlWatch(Loop):
     async def _look_whether_idle(self, node: XxlNode, attempt: RemoteAttempt) -> None:
         busy = await self._busy_copy(node, attempt)
         if busy is None:
-            self._note_idle(node, attempt)
+            await self._note_idle(node, attempt)
         else:
             attempt.idle_since = None
             attempt.busy_at = _now()
             if attempt.copy is None and attempt.is_untold:
                 # Without logs the busy one is the best guess: else it could never be killed.
                 node.attempts.found(attempt, busy)
-        attempt.idle_asked_at = _now()
 
     async def _busy_copy(self, node: XxlNode, attempt: RemoteAttempt) -> int | None:
         """The copy that runs and may be this attempt; None: the node does not run it.
@@ -222,8 +277,8 @@ class XxlWatch(Loop):
                 return copy
         return None
 
-    def _note_idle(self, node: XxlNode, attempt: RemoteAttempt) -> None:
-        now = attempt.idle_asked_at = _now()
+    async def _note_idle(self, node: XxlNode, attempt: RemoteAttempt) -> None:
+        now = _now()
         if attempt.idle_since is None:
             attempt.idle_since = now
         if _was_replaced(node, attempt):
@@ -232,14 +287,14 @@ class XxlWatch(Loop):
             if now - max(attempt.idle_since, node.runs.replaced_at) >= REPLACED_SECONDS:
                 is_killed = attempt.killed_at is not None
                 outcome = Outcome.CANCELLED if is_killed else Outcome.CUT_OFF
-                node.runs.end(attempt, outcome, "Its executor was restarted while it ran it.")
+                await node.runs.end(attempt, outcome, "Its executor was restarted while it ran it.")
         elif attempt.killed_at is not None:
             if now - max(attempt.idle_since, attempt.killed_at) >= KILLED_SECONDS:
                 text = "It was stopped; its executor did not report that."
-                node.runs.end(attempt, Outcome.CANCELLED, text)
+                await node.runs.end(attempt, Outcome.CANCELLED, text)
         elif now - attempt.idle_since >= LOST_SECONDS:
             text = "Its executor does not run it any more, and did not report its end."
-            node.runs.end(attempt, Outcome.CUT_OFF, text)
+            await node.runs.end(attempt, Outcome.CUT_OFF, text)
 
     async def _forget_ended(self, node: XxlNode) -> None:
         """Runs may have ended by a callback to another admin, or by the ledger's own rules."""
@@ -256,8 +311,9 @@ class XxlWatch(Loop):
                 self._spawn(node.runs.kill(each))
                 continue
             node.attempts.remove(each)
-            if each.stage is Stage.RUNNING and each.copy is not None and not each.full:
-                ended.append(expected_log(each, node.node_id))
+            expected = each.expected_log(node.node_id)
+            if expected is not None:
+                ended.append(expected)
         if ended:
             await self._nodes.expect_logs(ended)
 
@@ -275,39 +331,6 @@ def _is_to_be_killed(attempt: RemoteAttempt) -> bool:
 def _was_replaced(node: XxlNode, attempt: RemoteAttempt) -> bool:
     """Whether another process answers than the one that ran this."""
     return node.runs.replaced_at > max(attempt.known_at, attempt.busy_at)
-
-
-def expected_log(attempt: RemoteAttempt, node_id: int) -> ExpectedLog:
-    """The rest of the log of an attempt that has ended."""
-    return ExpectedLog(
-        run=attempt.run,
-        attempt=attempt.attempt,
-        token=attempt.token,
-        node_id=node_id,
-        log_id=attempt.log_id,
-        time_ms=attempt.time_ms,
-    )
-
-
-def _due_at(attempt: RemoteAttempt, is_restarted: bool) -> float:
-    if attempt.stage is Stage.SENDING:
-        return float("inf")
-    if attempt.stage is Stage.UNCONFIRMED:
-        return attempt.idle_asked_at + PROBE_SECONDS
-    if is_restarted:
-        attempt.idle_asked_at = 0.0
-        return 0.0
-    idle = _idle_due_at(attempt)
-    return (
-        idle
-        if attempt.full
-        else min(idle, max(attempt.log_asked_at, attempt.began_at) + LOG_SECONDS)
-    )
-
-
-def _idle_due_at(attempt: RemoteAttempt) -> float:
-    again = IDLE_SECONDS if attempt.idle_since is None else IDLE_AGAIN_SECONDS
-    return max(attempt.idle_asked_at, attempt.began_at) + again
 
 
 def _now() -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +22,7 @@ from tickwheel_admin.domain.xxl_job.bridge import (
     XxlExecutor,
 )
 from tickwheel_admin.services.xxl_job.nodes import DatabaseUnavailable
+from tickwheel_admin.xxl_job.agenda import Agenda
 from tickwheel_admin.xxl_job.attempts import RemoteAttempts
 from tickwheel_admin.xxl_job.caller import NoAnswer, NodeCaller, Reply
 from tickwheel_admin.xxl_job.calls import NodeCalls
@@ -71,6 +72,7 @@ class Executor(NodeCaller):
         self.logs: dict[int, list[str]] = {}
         self.busy: set[int] = set()  # wire jobs
         self.says: dict[str, bytes | None] = {}  # by path; None: it does not answer
+        self.seconds: dict[str, float] = {}  # by path: until it answers
         self.on_run: Callable[[dict[str, Any]], None] = lambda said: None
 
     async def call(
@@ -94,7 +96,7 @@ class Executor(NodeCaller):
         if answer is None:
             await asyncio.sleep(seconds)
             raise NoAnswer("no answer")
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(self.seconds.get(call.path, 0.01))
         return Reply(200, answer, truncated=False)
 
     def _log(self, said: dict[str, Any]) -> bytes:
@@ -123,6 +125,7 @@ class Bridge:
         self.chunks: list[LogChunk] = []
         self.ledger: dict[int, RunFacts] = {}
         self.stored = 0  # lines of every log
+        self.expected: list[ExpectedLog] = []
         self.is_down = False
         self.tasks: set[asyncio.Task[None]] = set()
         self.attempts = RemoteAttempts()
@@ -174,8 +177,10 @@ class Bridge:
     async def stored_lines(self, _run: int, _attempt: int) -> int:
         return self.stored
 
-    async def expect_logs(self, _ended: object) -> None:
-        pass
+    async def expect_logs(self, ended: Sequence[ExpectedLog]) -> None:
+        if self.is_down:
+            raise DatabaseUnavailable("away")
+        self.expected += ended
 
     async def live(self, seconds: float) -> None:
         """Let the watch look after everything for a while."""
@@ -319,6 +324,8 @@ def test_what_a_restarted_executor_does_not_run_is_lost_soon(
         ended = [each.outcome for each in bridge.said if isinstance(each, Result)]
         lost = Outcome.CANCELLED if is_stopped else Outcome.CUT_OFF
         assert ended == ([] if runs_on else [lost])
+        # The rest of its log may be there still.
+        assert [each.run for each in bridge.expected] == ([] if runs_on else [3])
 
     loop.run_until_complete(story())
 
@@ -594,5 +601,79 @@ def test_a_run_that_was_taken_over_without_logs_can_be_stopped(
         stop = Cancel(run=3, attempt=1, token="token", reason=CancelReason.OPERATOR)
         await bridge.runs.cancel(stop)
         assert bridge.executor.told("/kill") == [{"jobId": wire_job_id(5, 1)}]
+
+    loop.run_until_complete(story())
+
+
+def test_thousands_of_live_runs_with_slow_logs_hold_up_no_question(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridges = [Bridge() for _ in range(60)]
+        first = bridges[0]
+        first.watch = XxlWatch(
+            first,  # type: ignore[arg-type]
+            [each.node for each in bridges],  # type: ignore[arg-type]
+            first.reader,
+        )
+        for number, each in enumerate(bridges):
+            each.executor.seconds["/log"] = 2.0
+            for run in range(number * 100 + 1, number * 100 + 51):
+                first.ledger[run] = facts(run, state=RunState.RUNNING, age_ms=20_000)
+                each.executor.logs[log_id(run, 1, run % 100)] = ["begun"]
+                each.runs.adopt(first.ledger[run])
+                known = each.attempts.get(run, 1)
+                assert known is not None
+                each.attempts.found(known, run % 100)
+                each.executor.busy.add(known.wire_job)
+        await first.live(30)
+        last = bridges[-1]
+        last.executor.seconds["/log"] = 0.01
+        first.ledger[9_000] = facts(9_000, age_ms=6_000)
+        last.executor.logs[log_id(9_000, 1, 0)] = ["begun"]
+        last.runs.adopt(first.ledger[9_000])
+        await first.live(1.5)
+        assert last.said == [Accepted(run=9_000, attempt=1, token="token")]
+
+    loop.run_until_complete(story())
+
+
+def test_a_pass_looks_at_no_run_that_is_not_due(loop: SimLoop) -> None:
+    async def story() -> None:
+        agenda: Agenda[int] = Agenda()
+        for number in range(1_000):
+            agenda.put(number, 100.0 + number)
+        for number in range(0, 1_000, 2):
+            agenda.put(number, 5_000.0 + number)  # later than was said first
+        for number in range(1, 1_000, 4):
+            agenda.discard(number)
+        assert agenda.take(99.0) is None
+        taken = []
+        while (number := agenda.take(4_000.0)) is not None:
+            taken.append(number)
+        assert taken == list(range(3, 1_000, 4))
+        assert agenda.take(6_000.0) == 0
+        assert 0 not in agenda
+        assert 2 in agenda
+
+    loop.run_until_complete(story())
+
+
+def test_an_end_that_the_ledger_does_not_take_is_told_later(loop: SimLoop) -> None:
+    """Its log is expected before its end is recorded, so that the last lines are read."""
+
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts(state=RunState.RUNNING)
+        attempt = bridge.runs.adopt(bridge.ledger[3])
+        bridge.attempts.found(attempt, 0)
+        bridge.is_down = True
+        with pytest.raises(DatabaseUnavailable):
+            await bridge.runs.end(attempt, Outcome.CUT_OFF, "it is gone")
+        assert (bridge.said, len(bridge.attempts)) == ([], 1)
+        bridge.is_down = False
+        await bridge.runs.end(attempt, Outcome.CUT_OFF, "it is gone")
+        assert [each.log_id for each in bridge.expected] == [log_id(3, 1, 0)]
+        assert (len(bridge.said), len(bridge.attempts)) == (1, 0)
+        await bridge.runs.end(attempt, Outcome.CUT_OFF, "it is gone")  # reported meanwhile
+        assert len(bridge.said) == 1
 
     loop.run_until_complete(story())
