@@ -539,6 +539,8 @@ CREATE TABLE xxl_log (
     PRIMARY KEY (run_id, attempt)
 );
 
+CREATE INDEX ix_xxl_log_created_at ON xxl_log (created_at);
+
 CREATE INDEX ix_xxl_log_of_node ON xxl_log (node_id, run_id);
 
 CREATE TABLE import_record (

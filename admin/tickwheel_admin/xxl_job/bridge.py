@@ -14,9 +14,10 @@ from tickwheel_admin.xxl_job.addresses import AddressGuard
 from tickwheel_admin.xxl_job.beats import XxlBeats
 from tickwheel_admin.xxl_job.callbacks import Callbacks
 from tickwheel_admin.xxl_job.caller import NodeCaller
+from tickwheel_admin.xxl_job.ended_logs import XxlLogs
 from tickwheel_admin.xxl_job.inbound import Inbound
 from tickwheel_admin.xxl_job.log_keeper import LogKeeper
-from tickwheel_admin.xxl_job.log_reader import LogReader, XxlLogs
+from tickwheel_admin.xxl_job.log_reader import LogReader
 from tickwheel_admin.xxl_job.node import XxlNode
 from tickwheel_admin.xxl_job.registrar import XxlRegistrar
 from tickwheel_admin.xxl_job.watch import XxlWatch

@@ -1,25 +1,17 @@
-"""Reads the logs of runs from their executors, in pages of bounded size, into our own."""
+"""Reads the logs of runs from their executors, in pages of bounded size."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
-import structlog
-
-from tickwheel_admin.domain.xxl_job.bridge import ClientKind, ExpectedLog
-from tickwheel_admin.engine.loop import Loop
+from tickwheel_admin.domain.xxl_job.bridge import ClientKind
 from tickwheel_admin.engine.recorder.loop import Recorder
-from tickwheel_admin.services.xxl_job.nodes import DEAD_LOG_MS, XxlNodes
 from tickwheel_admin.xxl_job.attempts import RemoteAttempt
-from tickwheel_admin.xxl_job.caller import ConnectionRefused, NoAnswer, NotSent
-from tickwheel_admin.xxl_job.dialects import BadAnswer
-from tickwheel_admin.xxl_job.log_keeper import LogKeeper
 from tickwheel_admin.xxl_job.node import XxlNode
-from tickwheel_admin.xxl_job.registrar import XxlRegistrar
 from tickwheel_shared.protocol import (
     MAX_LINE_CHARS,
     MAX_LINES_PER_CHUNK,
@@ -28,21 +20,11 @@ from tickwheel_shared.protocol import (
     WireLine,
 )
 
-log = structlog.get_logger(__name__)
-
 PAGE_BYTES = 1024 * 1024  # of one answer; the rest is asked for again
 PAGES_AT_ONCE = 4  # of a running attempt, before others have their turn
 SHORT_PAGE = 100  # lines; clients that give a part of a log give more than these
 MAX_LINES = 200_000  # of one attempt; more stay at the executor
-READ_AT_ONCE = 16  # logs of ended runs, over all nodes
-READ_OF_NODE = 4  # the same, of one node
-READ_OF_BUSY_NODE = 1  # … of one for which runs wait to be started: those come first
 MAX_PLACES = 10_000  # logs whose last lines may be on their way to the database
-BATCH = 500  # ended runs that are looked up at once
-MAX_CHARS = 4_000_000  # of lines that are stored at once, but for the pages under way
-REST_SECONDS = 20.0  # of a node that failed: others have their turn
-ORPHANS_SECONDS = 60.0  # between two looks for logs whose nodes are gone
-GIVE_UP_SECONDS = 60.0  # after which the log of an ended run stays as it is, if the node fails
 CUT = "[The rest of this log stays at its executor: it has more than 200,000 lines.]"
 CUT_LINE = " [cut]"
 
@@ -143,7 +125,7 @@ class LogReader:
         )
         texts: list[str] = []
         if not page.missing and page.to_line > read:
-            texts = page.content.split("\n")[: page.to_line - read]
+            texts = _as_counted(page.content, page.to_line - read)
             texts = texts[: MAX_LINES - read]
         if not texts:
             return ReadPage(last=read, chars=0, chunks=(), is_last=True)
@@ -178,140 +160,24 @@ class WallClock(Protocol):
     def __call__(self) -> int: ...
 
 
-@dataclass(slots=True)
-class _Pass:
-    """What one pass has read so far."""
+def _as_counted(content: str, count: int) -> list[str]:
+    """The lines of a page, as many as its executor counts.
 
-    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READ_AT_ONCE))
-    chunks: list[tuple[int, LogChunk]] = field(default_factory=list)  # with their executors
-    chars: int = 0
-    done: list[tuple[int, int, int]] = field(default_factory=list)  # run, attempt, lines
-    begun: list[ExpectedLog] = field(default_factory=list)
-
-    @property
-    def is_full(self) -> bool:
-        return self.chars >= MAX_CHARS
-
-    def add(self, executor_id: int, page: ReadPage) -> None:
-        self.chunks += ((executor_id, chunk) for chunk in page.chunks)
-        self.chars += page.chars
-
-
-class XxlLogs(Loop):
-    """Reads the logs of ended runs; they are noted in the database until they are here.
-
-    What one pass reads is stored together: a transaction for each of many small logs would cost
-    more than the runs themselves.
+    One that counts entries may have more line ends than that: the next page begins behind the last
+    entry, so that nothing of these may be left out, and nobody knows which lines are one entry.
     """
-
-    interval_seconds = 1.0
-
-    def __init__(
-        self, nodes: XxlNodes, registrar: XxlRegistrar, reader: LogReader, keeper: LogKeeper
-    ) -> None:
-        super().__init__()
-        self._nodes = nodes
-        self._registrar = registrar
-        self._reader = reader
-        self._keeper = keeper
-        self._failed_at: dict[tuple[int, int], float] = {}  # first, by (run, attempt)
-        self._rests_until: dict[int, float] = {}  # by node: its last call failed
-        self._orphans_at = 0.0  # when they are looked for again
-
-    async def run_once(self) -> bool:
-        now = _now()
-        self._rests_until = {
-            node_id: until for node_id, until in self._rests_until.items() if until > now
-        }
-        served = {
-            node.node_id: node
-            for node in self._registrar
-            if node.node_id and node.node_id not in self._rests_until
-        }
-        expected = await self._nodes.expected_logs(served, limit=BATCH)
-        if self._registrar.executors and now >= self._orphans_at:
-            self._orphans_at = now + ORPHANS_SECONDS
-            await self._end_orphans(now)
-        if not expected:
-            return False
-        queues: dict[int, list[ExpectedLog]] = {}
-        for each in expected:
-            queues.setdefault(each.node_id, []).append(each)
-        this = _Pass()
-        try:
-            await asyncio.gather(
-                *(
-                    self._read_some(served[node_id], queue, this)
-                    for node_id, of_node in queues.items()
-                    for queue in _split(of_node, _at_once(served[node_id]))
-                )
-            )
-            # First the lines, then that they are here: an admin that dies in between reads them
-            # again.
-            if this.chunks:
-                await self._keeper.keep(this.chunks, handed_over=self._reader.handed_over)
-        finally:
-            for each in this.begun:
-                self._reader.end(each)
-        if this.done:
-            await self._nodes.logs_are_read(this.done)
-        for run, attempt, _ in this.done:
-            self._failed_at.pop((run, attempt), None)
-        return this.is_full or (len(expected) == BATCH and bool(this.done))
-
-    async def _end_orphans(self, now: float) -> None:
-        orphans = await self._nodes.orphaned_logs(limit=BATCH)
-        if orphans:
-            await self._nodes.logs_are_read([(e.run, e.attempt, e.lines) for e in orphans])
-        old = [key for key, first in self._failed_at.items() if now - first > DEAD_LOG_MS / 1000]
-        for key in old:
-            del self._failed_at[key]
-
-    async def _read_some(self, node: XxlNode, queue: Sequence[ExpectedLog], this: _Pass) -> None:
-        """One after the other; a node that fails is left for a later pass."""
-        for expected in queue:
-            if this.is_full:
-                return
-            try:
-                async with this.turns:
-                    await self._read_rest(node, expected, this)
-            except (ConnectionRefused, NotSent, NoAnswer, BadAnswer) as error:
-                self._rests_until[node.node_id] = _now() + REST_SECONDS
-                if not self._gives_up(expected):
-                    return
-                log.warning("xxl.log_unread", run_id=expected.run, reason=str(error))
-                this.done.append((expected.run, expected.attempt, expected.lines))
-
-    async def _read_rest(self, node: XxlNode, expected: ExpectedLog, this: _Pass) -> None:
-        """Read all that is left of a log, or as much as one pass may; the next one goes on."""
-        if not self._reader.begin(expected):
-            return
-        this.begun.append(expected)
-        lines = self._reader.place(expected, expected.lines)
-        if lines > expected.lines and not self._gives_up(expected):
-            return  # the last ones are on their way to the database: a later pass goes on
-        while lines < MAX_LINES:
-            page = await self._reader.read_page(node, expected, lines)
-            this.add(node.executor_id, page)
-            lines = page.last
-            if page.is_last:
-                break
-            if this.is_full:
-                return
-        this.done.append((expected.run, expected.attempt, lines))
-
-    def _gives_up(self, expected: ExpectedLog) -> bool:
-        now = _now()
-        first = self._failed_at.setdefault((expected.run, expected.attempt), now)
-        return now - first >= GIVE_UP_SECONDS
-
-
-def _at_once(node: XxlNode) -> int:
-    return READ_OF_BUSY_NODE if node.runs.is_busy else READ_OF_NODE
-
-
-def _split(queue: Sequence[ExpectedLog], parts: int) -> list[Sequence[ExpectedLog]]:
-    return [queue[start::parts] for start in range(min(parts, len(queue)))]
+    texts = content.removesuffix("\n").split("\n")
+    if len(texts) == count + 1 and not texts[0]:
+        del texts[0]  # Node begins pages with a line feed
+    if len(texts) <= count:
+        return texts
+    each, more = divmod(len(texts), count)
+    parts: list[str] = []
+    for number in range(count):
+        size = each + (number < more)
+        begin = number * each + min(number, more)
+        parts.append("\n".join(texts[begin : begin + size]))
+    return parts
 
 
 def _storable(text: str) -> str:

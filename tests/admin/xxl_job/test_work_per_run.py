@@ -18,13 +18,13 @@ from tests.admin.kit.engine import Admin, FakeSession
 from tests.admin.kit.rows import add_job, create_schema, now
 from tests.admin.kit.work_counter import Work, counted
 from tickwheel_admin.domain.runs.run import Origin, Run, RunState
-from tickwheel_admin.domain.xxl_job.bridge import ClientKind, XxlAddress
+from tickwheel_admin.domain.xxl_job.bridge import ClientKind, ExpectedLog, XxlAddress
 from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.services.xxl_job.nodes import XxlNodes
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.runs.inserts import insert_fires
-from tickwheel_admin.xxl_job import log_reader
+from tickwheel_admin.xxl_job import ended_logs
 from tickwheel_admin.xxl_job.attempts import RemoteAttempts
 from tickwheel_admin.xxl_job.callbacks import Callbacks
 from tickwheel_admin.xxl_job.caller import NoAnswer, Reply
@@ -35,10 +35,12 @@ from tickwheel_admin.xxl_job.dialects import (
     Dialect,
     LogPage,
     log_id,
+    read_log,
     read_log_id,
 )
+from tickwheel_admin.xxl_job.ended_logs import XxlLogs
 from tickwheel_admin.xxl_job.log_keeper import LogKeeper
-from tickwheel_admin.xxl_job.log_reader import LogReader, XxlLogs
+from tickwheel_admin.xxl_job.log_reader import LogReader
 from tickwheel_admin.xxl_job.registrar import XxlRegistrar
 
 RUNS = 1_000
@@ -62,6 +64,9 @@ class Node:
             executor_id=executor_id, address="http://10.0.0.1:9999", client=ClientKind.JAVA
         )
         self.hangs = False
+        self.is_admitted = True
+        self.answers = asyncio.Event()  # unset: calls wait for it
+        self.answers.set()
         self.line = "line"
         self.asked: Counter[int] = Counter()  # for the log of which run
 
@@ -71,6 +76,7 @@ class Node:
         assert found is not None
         self.asked[found.run] += 1
         await asyncio.sleep(0)
+        await self.answers.wait()
         if self.hangs:
             raise NoAnswer("no answer")
         begin = said["fromLineNum"]
@@ -184,8 +190,8 @@ async def test_results_and_logs_take_few_statements_and_commits(database_url: st
 async def test_a_node_that_hangs_rests_and_long_logs_are_read_in_parts(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_reader, "BATCH", 20)
-    monkeypatch.setattr(log_reader, "MAX_CHARS", 100)
+    monkeypatch.setattr(ended_logs, "BATCH", 20)
+    monkeypatch.setattr(ended_logs, "MAX_CHARS", 100)
     database = Database(database_url)
     recording: asyncio.Task[None] | None = None
     try:
@@ -210,8 +216,78 @@ async def test_a_node_that_hangs_rests_and_long_logs_are_read_in_parts(
         if recording is not None:
             recording.cancel()
         await database.close()
-    assert hangs.asked.total() == asked <= log_reader.READ_OF_NODE
+    assert hangs.asked.total() == asked <= ended_logs.READ_OF_NODE
     assert (lines, unread) == (10 * LINES, 30)
+
+
+async def test_a_slow_log_holds_up_no_other(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ended_logs, "PASS_SECONDS", 0.1)
+    database = Database(database_url)
+    recording: asyncio.Task[None] | None = None
+    try:
+        await create_schema(database)
+        admin = Admin(database)
+        await admin.engine.membership.enter()
+        first = await admin.add_node(1, slots=100)
+        results = await dispatched(database, admin, first, 6)
+        await database.run(close_node, first.node_id)
+        other = await admin.add_node(1, name="other", slots=100)
+        results += await dispatched(database, admin, other, 10, first=5_000)
+        slow, quick = Node(first.node_id, 1), Node(other.node_id, 1)
+        slow.answers.clear()
+        bridge = Bridge(database, admin, [slow, quick])
+        recording = asyncio.create_task(admin.engine.recorder.run())
+        await bridge.end_runs([results])
+        for _ in range(3):
+            await bridge.logs.run_once()
+        assert await database.read(stored) == (10 * LINES, 6)
+        slow.answers.set()
+        while (await database.read(stored))[1]:
+            await bridge.logs.run_once()
+        assert await database.read(stored) == (16 * LINES, 0)
+    finally:
+        if recording is not None:
+            recording.cancel()
+        await database.close()
+    assert set(slow.asked.values()) == {1}, "one call for each log"
+
+
+class Entries:
+    """The calls of an executor whose log entries have line ends inside."""
+
+    address = XxlAddress(executor_id=1, address="http://10.0.0.1:9999", client=ClientKind.GO)
+
+    def __init__(self, entries: list[str]) -> None:
+        self.entries = entries
+
+    async def log_page(
+        self, log_id: int, time_ms: int, from_line: int, *, max_bytes: int
+    ) -> LogPage:
+        page = {
+            "fromLineNum": from_line,
+            "toLineNum": len(self.entries),
+            "logContent": "\n".join(self.entries[from_line - 1 :]) + "\n",
+            "isEnd": True,
+        }
+        body = json.dumps({"code": 200, "content": page}).encode()
+        return read_log(200, body, from_line=from_line, truncated=False, whole=False)
+
+
+async def test_entries_with_line_ends_inside_lose_nothing() -> None:
+    entries = ["begins", "Traceback:\n  line 1\n  line 2", "ends"]
+    node: Any = SimpleNamespace(calls=Entries(entries))
+    recorder: Any = SimpleNamespace()
+    reader = LogReader(recorder, wall_clock_ms=lambda: 1)
+    wanted = ExpectedLog(run=7, attempt=1, token="t", node_id=1, log_id=log_id(7, 1, 0), time_ms=1)
+    page = await reader.read_page(node, wanted, 0)
+    texts = [line.text for chunk in page.chunks for line in chunk.lines]
+    assert "\n".join(texts).split("\n") == "\n".join(entries).split("\n")
+    assert (page.last, len(texts)) == (3, 3)  # as its executor counts
+    node.calls.entries.append("one more")
+    page = await reader.read_page(node, wanted, page.last)
+    assert [line.text for chunk in page.chunks for line in chunk.lines] == ["one more"]
 
 
 def close_node(conn: sa.Connection, node_id: int) -> None:

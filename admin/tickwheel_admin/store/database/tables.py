@@ -612,6 +612,7 @@ xxl_log = _table(
     sa.Column("time_ms", Instant, nullable=False),
     sa.Column("created_at", Instant, nullable=False),
     sa.Index("ix_xxl_log_of_node", "node_id", "run_id"),
+    sa.Index("ix_xxl_log_created_at", "created_at"),  # those that nobody could read
 )
 
 # What was imported from other schedulers, so that a second import finds it again, whatever its name

@@ -506,7 +506,10 @@ def upgrade() -> None:
         sa.Column("log_id", sa.BigInteger, nullable=False),
         sa.Column("time_ms", sa.BigInteger, nullable=False),
         sa.Column("created_at", sa.BigInteger, nullable=False),
-        indexes={"ix_xxl_log_of_node": ["node_id", "run_id"]},
+        indexes={
+            "ix_xxl_log_of_node": ["node_id", "run_id"],
+            "ix_xxl_log_created_at": ["created_at"],
+        },
     )
     create_table(
         "import_record",
