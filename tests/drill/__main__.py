@@ -9,6 +9,7 @@ on how busy the machine is, and do not change the exit code.
 from __future__ import annotations
 
 import argparse
+import base64
 import os
 import platform
 import sys
@@ -20,7 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.drill import namespaces, stories
+from tests.drill import java, java_stories, namespaces, stories
 from tests.drill.bed import KINDS, SERVERS, Bed, made
 from tests.drill.lateness import lateness
 from tests.drill.report import Outcome, print_summary
@@ -37,6 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parse(argv)
     for name in [name for name in os.environ if name.startswith("TICKWHEEL_")]:
         del os.environ[name]  # a developer's own settings are not to be drilled
+    # The same for all admins, which must read each other's access tokens.
+    os.environ["TICKWHEEL_SECRET_KEY"] = base64.urlsafe_b64encode(os.urandom(32)).decode()
     seed = arguments.seed if arguments.seed is not None else Random().randrange(1_000_000)
     load = os.getloadavg()[0]
     outcomes: list[Outcome] = []
@@ -156,6 +159,10 @@ def _stories(kind: str, arguments: argparse.Namespace) -> Iterator[Drill]:
         yield "partitioned node", namespaces.partitioned_node
     for choice in ("stop", "continue"):
         yield f"cut off, {choice}", partial(stories.cut_off_node, when_cut_off=choice)
+    if reason := java.CLIENT.missing():
+        print(f"xxl: not drilled: {reason}", flush=True)
+        return
+    yield from java_stories.STORIES.items()
 
 
 def _scenarios(

@@ -197,7 +197,10 @@ class Bed:
     def all_problems(self) -> list[Problem]:
         """Everything that ever happened here, once more; and whoever failed unexpectedly."""
         journals = read_journals(node.journal for node in self.cluster.nodes)
-        return problems(self.reader.read(), journals, paused_at=0)
+        executor = self.cluster.executor_id  # others keep their journals elsewhere
+        jobs = self.reader.query(f"SELECT id FROM job WHERE executor_id = {executor}")
+        ledger = self.reader.read([row.id for row in jobs])
+        return problems(ledger, journals, paused_at=0) if jobs else []
 
     def stuck_runs(self) -> list[Problem]:
         """Runs that have not ended, when they should have."""

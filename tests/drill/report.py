@@ -15,6 +15,7 @@ GOALS = {
     "takeover": 3.0,  # kill -9 of an admin, until a fire due after it starts elsewhere
     "noticed_killed": 6.0,  # kill -9 of a node, until it is declared dead
     "noticed_vanished": 17.0,  # the same for a node behind a cut cable
+    "xxl_restart_lost": 12.0,  # restart of an executor in Java, until its run is lost
     "late_p99_pressed": 0.060,  # fires, while one person or node does its worst
     "late_p99_all": 0.150,  # the same, all of it at once
 }

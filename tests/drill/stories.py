@@ -184,10 +184,15 @@ def cut_off_node(bed: Bed, *, when_cut_off: str) -> Outcome:
     return outcome
 
 
-def _all_running(bed: Bed) -> None:
+def admins_running(bed: Bed) -> None:
+    """Start those that are not."""
     for name in bed.admin_names:
         if not bed.admins[name].process.is_running:
             bed.start_admin(name, meet=False)
+
+
+def _all_running(bed: Bed) -> None:
+    admins_running(bed)
     for name in NODES:
         if not bed.nodes[name].process.is_running:
             bed.start_node(name)

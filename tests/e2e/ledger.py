@@ -111,14 +111,19 @@ class LedgerReader:
         )
 
 
-def problems(ledger: Ledger, journals: Journals, *, paused_at: int) -> list[Problem]:
-    """Every broken guarantee; `paused_at` is when the last trigger was paused at the earliest, by
-    the database's clock.
+def problems(
+    ledger: Ledger, journals: Journals, *, paused_at: int, has_results: bool = True
+) -> list[Problem]:
+    """Every broken guarantee.
+
+    Args:
+        paused_at: when the last trigger was paused at the earliest, by the database's clock.
+        has_results: each run that succeeds returns its own number and that of its attempt.
     """
     return [
         *_fires(ledger, paused_at),
         *(Problem(Kind.DOUBLED, text) for text in _starts(ledger, journals)),
-        *(Problem(Kind.LOST, text) for text in _ends(ledger, journals)),
+        *(Problem(Kind.LOST, text) for text in _ends(ledger, journals, has_results)),
         *(Problem(Kind.STUCK, text) for text in _settled(ledger)),
     ]
 
@@ -183,7 +188,7 @@ def _starts(ledger: Ledger, journals: Journals) -> Iterable[str]:
             yield f"{(run_id, attempt)} started, and the ledger knows nothing of it"
 
 
-def _ends(ledger: Ledger, journals: Journals) -> Iterable[str]:
+def _ends(ledger: Ledger, journals: Journals, has_results: bool) -> Iterable[str]:
     """What ended is recorded with its own result, or its attempt was lost; and the reverse."""
     states = {(a.run_id, a.attempt): a.state for a in ledger.attempts}
     states |= {(run.id, run.attempt): run.state for run in ledger.runs}
@@ -196,7 +201,8 @@ def _ends(ledger: Ledger, journals: Journals) -> Iterable[str]:
             key = (run.id, run.attempt)
             if not (journals.starts[key] and journals.ends[key]):
                 yield f"{key} succeeded in the ledger, and on no node"
-            if json.loads(run.result) != {"run": run.id, "attempt": run.attempt}:
+            own = {"run": run.id, "attempt": run.attempt}
+            if has_results and json.loads(run.result) != own:
                 yield f"{key} has the result of another: {run.result}"
         elif run.state != "lost":
             yield f"run {run.id} ended as {run.state}: {run.reason} {run.message}"
