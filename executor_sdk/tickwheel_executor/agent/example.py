@@ -30,4 +30,15 @@ languages = ["shell", "python"]      # and node, php, powershell, perl, ruby
 # [command]
 # programs = ["/usr/bin/rsync", "/opt/jobs/"]          # or ["*"]
 # directories = ["/srv/data"]                          # where they may run
+
+# [http]                               # docs/agent-handlers.md, also for the next two
+# private = ["intranet.example.com", "10.1.0.0/16"]    # allowed although not public
+
+# [sql.connections.crm]
+# url = "postgresql://db.example.com/crm"
+# user = "jobs"
+# password_file = "/etc/tickwheel/crm.password"
+
+# [file.roots]
+# logs = "/var/log/crm"
 """

@@ -14,7 +14,7 @@ from .statements import READING_WORDS
 
 MAX_SECONDS = 86_400.0
 MAX_ROWS = 100_000
-INSTALL = 'install "tickwheel-executor[sql]"'
+INSTALL = "install the SDK with its extra sql, which has all of them"
 # Scheme of a URL: the dialect and driver of SQLAlchemy, and the driver's module.
 _DRIVERS = {
     "mysql": ("mysql+pymysql", "pymysql"),

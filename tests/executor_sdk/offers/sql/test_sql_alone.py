@@ -120,7 +120,7 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         return None if name == "psycopg" else find_spec(name)
 
     monkeypatch.setattr(connections, "find_spec", find)
-    with pytest.raises(ConfigurationError, match=r'psycopg; install "tickwheel-executor\[sql\]"'):
+    with pytest.raises(ConfigurationError, match="psycopg; install the SDK with its extra sql"):
         Sql({"crm": SqlConnection(url="postgresql://db/crm")})
 
 
