@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from weakref import finalize
 
 from tickwheel_executor.offers.keeper.linux import descendants
 
@@ -22,7 +23,8 @@ class RunCgroups:
     Args:
         path: of the directory that is the parent of all.
         controllers: those whose limits can be set.
-        is_temporary: whether the parent is to be removed with the agent.
+        is_temporary: whether the parent is to be removed with this object, or with this process.
+            If the process is killed, its keeper does that.
     """
 
     def __init__(
@@ -31,6 +33,8 @@ class RunCgroups:
         self.path = path
         self.controllers = controllers
         self.is_temporary = is_temporary
+        if is_temporary:
+            finalize(self, _remove, path, os.getpid())
 
     def limits(
         self, *, memory_mb: int | None, processes: int | None, cpu_percent: int | None
@@ -46,6 +50,12 @@ class RunCgroups:
         if cpu_percent is not None and "cpu" in self.controllers:
             limits["cpu.max"] = f"{cpu_percent * 1000} 100000"
         return limits
+
+
+def _remove(path: Path, creator: int) -> None:
+    if os.getpid() == creator:  # else this is a forked child
+        with suppress(OSError):
+            path.rmdir()
 
 
 def prepare(proc: Path = Path("/proc/self")) -> RunCgroups:
