@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import functools
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 import yaml
 
 from tests.support.nightly import IS_NIGHT
+from tickwheel_executor.executor import REFUSED_EXIT_CODE
 
 ROOT = Path(__file__).parents[1]
 DOCKER = ROOT / "docker"
@@ -73,11 +75,13 @@ def test_the_cluster_is_two_admins_and_two_nodes_over_one_database() -> None:
         *("database", "schema"),
         *("admin-1", "admin-2"),
         *("executor-1", "executor-2"),
+        "agent",
     }
     used = {
         mount.partition(":")[0]
         for service in SERVICES.values()
         for mount in service.get("volumes", [])
+        if not mount.startswith("./")
     }
     assert used == set(COMPOSE["volumes"])
     for name in ("admin-1", "admin-2", "schema"):
@@ -182,6 +186,40 @@ def test_the_executor_image_has_the_sdk_and_nothing_of_the_server(
     assert "tickwheel-executor" in found
     assert "tickwheel-admin" not in found
     assert "sqlalchemy" not in found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "image",
+    [
+        "executor",  # installed anyway: the agent is part of the SDK
+        pytest.param("agent", marks=pytest.mark.skipif(not IS_NIGHT, reason="by night")),
+    ],
+)
+def test_the_agent_of_an_image_starts_children(
+    installed: Callable[[str], Path], tmp_path: Path, image: str
+) -> None:
+    environment = installed(image)
+    config = tmp_path / "agent.toml"
+    config.write_text(
+        '[agent]\nadmins = ["http://admin-1:8500"]\nexecutor = "crm"\n'
+        f'token = "{"t" * 40}"\n[script]\nlanguages = ["shell"]\n'
+    )
+
+    found = run(environment, "tickwheel-agent", "--config", str(config), "--check")
+    assert "a child was started, and ended" in found, "the keeper's files are in the wheel"
+    assert "tickwheel-agent" in arguments(DOCKER / "agent.Dockerfile", "CMD")[0]
+
+
+def test_systemd_leaves_the_runs_of_an_agent_to_the_agent() -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(DOCKER / "tickwheel-agent.service")
+    service = unit["Service"]
+    assert service["ExecStart"].endswith("/tickwheel-agent")
+    assert (service["Delegate"], service["KillMode"]) == ("yes", "mixed")
+    assert service["OOMPolicy"] == "continue"
+    assert service["RestartPreventExitStatus"] == str(REFUSED_EXIT_CODE)
 
 
 def installed_package(environment: Path, name: str) -> Path:

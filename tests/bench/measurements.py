@@ -7,6 +7,7 @@ from typing import Any
 from tests.bench.amounts import Amount, Measurement, Where
 from tests.bench.arguments import Size
 from tests.bench.peers.figures import peer_figures
+from tests.bench.scenarios.agent import agent_figures
 from tests.bench.scenarios.console import console_figures
 from tests.bench.scenarios.crowd import crowd
 from tests.bench.scenarios.flood import flood
@@ -247,6 +248,15 @@ MEASUREMENTS = (
         quick=Amount(20, {"quick": True}),
         usual=Amount(50, {"quick": False}),
         full=Amount(50, {"quick": False}),
+    ),
+    Measurement(
+        name="agent",
+        what="tickwheel-agent against the same admin: commands a second, and one that writes a GB",
+        where=Where.MACHINE,
+        measure=agent_figures,
+        quick=Amount(15, {"quick": True}),
+        usual=Amount(40, {"quick": False}),
+        full=Amount(40, {"quick": False}),
     ),
     Measurement(
         name="console",

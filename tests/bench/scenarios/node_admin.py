@@ -19,6 +19,8 @@ from tickwheel_shared.protocol import (
     HeartbeatAck,
     Held,
     Hello,
+    LogChunk,
+    LogReceipt,
     Message,
     Receipt,
     Refused,
@@ -47,6 +49,7 @@ class NodeAdmin:
     """Gives one node as many runs as it can take, and receipts."""
 
     def __init__(self) -> None:
+        self.parameters = _EMPTY  # of the next runs
         self.ready = asyncio.Event()
         self.url = ""
         self._socket: web.WebSocketResponse | None = None
@@ -96,7 +99,7 @@ class NodeAdmin:
             job_id=1,
             job="bench",
             handler=handler,
-            parameters=_EMPTY,
+            parameters=self.parameters,
             scheduled_at=1_750_000_000_000,
             timeout_ms=None,
             try_number=1,
@@ -131,6 +134,10 @@ class NodeAdmin:
                 )
             )
             self._ended(message, answers)
+        elif isinstance(message, LogChunk):
+            answers.append(
+                LogReceipt(run=message.run, attempt=message.attempt, first_seq=message.first_seq)
+            )
         elif isinstance(message, Heartbeat):
             answers.append(HeartbeatAck(seq=message.seq))
         elif isinstance(message, Hello):

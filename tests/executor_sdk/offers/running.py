@@ -83,3 +83,8 @@ def processes(mark: str) -> list[str]:
                 if mark in text:  # that of a zombie is empty
                     found.append(text)
     return found
+
+
+def children_of(pid: int) -> list[int]:
+    """Process ids of its children, where it has only one thread that starts any."""
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

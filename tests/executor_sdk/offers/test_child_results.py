@@ -47,6 +47,12 @@ async def test_the_exit_code_is_the_outcome(
     assert not any("Traceback" in text for text in end.lines())
 
 
+@pytest.mark.parametrize(("code", "after"), [(75, 2.5), (1, None)])
+async def test_a_script_can_say_when_its_next_try_is(code: int, after: float | None) -> None:
+    end = await shell(f"echo '::retry-after 2.5::'; exit {code}")
+    assert (end.outcome, end.retry_after, end.lines("info")) == ("failed", after, [])
+
+
 async def test_results_states_and_checkpoints_are_files(tmp_path: Path) -> None:
     text = 'cat "$TICKWHEEL_STATE" "$TICKWHEEL_CHECKPOINT"; echo \'{"n": 2}\' > "$TICKWHEEL_STATE"'
     end = await shell(text, state={"n": 1}, checkpoint={"row": 7})

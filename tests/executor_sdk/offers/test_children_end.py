@@ -16,7 +16,7 @@ from tickwheel_executor.offers.command import Command
 from tickwheel_executor.offers.script import Script
 from tickwheel_executor.testing import FakeAdmin
 
-from .running import WITHIN_SECONDS, line, offered, processes, source, until
+from .running import WITHIN_SECONDS, children_of, line, offered, processes, source, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs subreapers")
 
@@ -35,10 +35,6 @@ ESCAPES = {
 
 def files(directory: Path, pattern: str) -> list[Path]:
     return list(directory.glob(pattern))
-
-
-def children_of(pid: int) -> list[int]:
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 @pytest.fixture(params=["cgroup", "signals"])

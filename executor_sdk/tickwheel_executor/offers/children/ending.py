@@ -27,6 +27,7 @@ def conclude(
     result: dict[str, Any] | None,
     state: dict[str, Any] | None,
     last_lines: str,
+    retry_after: float | None = None,
 ) -> Any:
     """The run's result, if the child succeeded.
 
@@ -34,6 +35,7 @@ def conclude(
         report: of the supervisor.
         result, state: what it read in these files; None: they do not exist.
         last_lines: of its output, for the message of a failure.
+        retry_after: seconds until the next try, if it asked for that.
 
     Raises:
         Failed: it failed.
@@ -47,7 +49,7 @@ def conclude(
     if code not in (0, skip_exit_code):
         text = _with(f"exit code {code}", last_lines)
         if code == RETRY_CODE:
-            raise Retry(text)
+            raise Retry(text, after=retry_after)
         if code == FAIL_CODE:
             raise Fail(text)
         if report["oom_kills"]:

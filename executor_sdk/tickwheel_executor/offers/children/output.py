@@ -8,9 +8,11 @@ from contextlib import suppress
 from tickwheel_executor.run.context import Run
 from tickwheel_shared.protocol import MAX_LINE_CHARS, Level
 
-# "::progress 0.4 halfway::", alone on its line
-_PROGRESS = re.compile(rb"^::progress ([0-9.]{1,20})(?: ([^\n]{0,4000}?))?::\r?\n", re.MULTILINE)
-_MARK = b"::progress "
+# "::progress 0.4 halfway::" and "::retry-after 30::", alone on their line
+_TOLD = re.compile(
+    rb"^::(progress|retry-after) ([0-9.]{1,20})(?: ([^\n]{0,4000}?))?::\r?\n", re.MULTILINE
+)
+_MARKS = (b"::progress ", b"::retry-after ")
 _COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 _MAX_REST_BYTES = 4 * MAX_LINE_CHARS
 _TAIL_BYTES = 4_096
@@ -25,6 +27,7 @@ class OutputLines:
         self._rest = b""  # the line that is not complete
         self._is_cut = False  # the rest of a line that is too long is left out
         self._tail = b""
+        self.retry_after: float | None = None  # seconds that it asked for
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes."""
@@ -56,8 +59,8 @@ class OutputLines:
         return "\n".join(lines[-count:])
 
     def _write(self, lines: bytes) -> None:
-        if _MARK in lines:
-            lines = _PROGRESS.sub(self._report, lines)
+        if any(mark in lines for mark in _MARKS):
+            lines = _TOLD.sub(self._told, lines)
             if not lines:
                 return
         self._tail = (self._tail + lines[-_TAIL_BYTES:])[-_TAIL_BYTES:]
@@ -71,9 +74,12 @@ class OutputLines:
         else:
             log.write(self._level, text[:-1])
 
-    def _report(self, found: re.Match[bytes]) -> bytes:
+    def _told(self, found: re.Match[bytes]) -> bytes:
+        what, number, text = found.groups()
         with suppress(ValueError):  # "1.2.3": an ordinary line
-            fraction = float(found[1])
-            self._run.progress(fraction, (found[2] or b"").decode("utf-8", "replace"))
+            if what == b"progress":
+                self._run.progress(float(number), (text or b"").decode("utf-8", "replace"))
+            else:
+                self.retry_after = float(number)
             return b""
         return found[0]

@@ -93,6 +93,7 @@ async def run_child(children: Children, run: Run, invocation: Invocation) -> Any
         result=files.get(RESULT),
         state=files.get(STATE),
         last_lines=errors.last_lines(5) or output.last_lines(3),
+        retry_after=output.retry_after,
     )
 
 
