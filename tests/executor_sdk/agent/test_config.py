@@ -77,10 +77,20 @@ def test_the_environment_completes_the_file(tmp_path: Path) -> None:
         "TICKWHEEL_TOKEN_FILE": str(file),
     }
     path = tmp_path / "agent.toml"
-    path.write_text('[http]\n[command]\nprograms = ["*"]\n')
+    path.write_text(
+        f"""
+        [http]
+        [sql.connections.crm]
+        url = "sqlite:///{tmp_path}/crm.db"
+        [file.roots]
+        data = "{tmp_path}"
+        [command]
+        programs = ["*"]
+        """
+    )
     config = read_config(path, environ)
     assert (config.executor, config.admins) == ("crm", ("http://a", "http://b"))
-    assert list(config.make_executor().handlers) == ["command", "http"]
+    assert list(config.make_executor().handlers) == ["command", "http", "sql", "file"]
 
 
 def test_the_example_is_valid_but_for_its_token(tmp_path: Path) -> None:

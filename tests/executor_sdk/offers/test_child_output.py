@@ -49,6 +49,16 @@ async def test_a_line_without_end_is_cut_and_takes_no_memory() -> None:
     assert third.endswith("… [cut, 20000 characters]")
 
 
+async def test_a_secret_is_in_no_line_and_no_message() -> None:
+    secret, lines = "hunter2-hunter2", "word " * 400
+    text = f"printf hunter2-; sleep 0.1; echo hunter2; echo '{lines}{secret}'; echo {secret} >&2; "
+    for command in (text, f"for i in $(seq 300); do echo {secret} >&2; done; "):
+        end = await shell(f"{command} exit 1", secrets=[secret])
+        assert not end.succeeded
+        assert all("hunter2" not in each for each in (*end.lines(), end.message))
+        assert "•••" in end.message
+
+
 async def test_progress_is_taken_out_of_the_output() -> None:
     end = await written(
         b"a\n::progress 0.5 half of it::\nb\n::progress 0.",

@@ -11,12 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from tickwheel_executor import Run
+from tickwheel_executor.offers.children.running import Invocation, grace_of, run_child
 from tickwheel_executor.offers.children.settings import ChildLimits, Children
 from tickwheel_executor.offers.command import Command
 from tickwheel_executor.offers.script import Script
-from tickwheel_executor.testing import FakeAdmin
+from tickwheel_executor.run.context import Stop, mark_cancelled
+from tickwheel_executor.testing import FakeAdmin, run_handler
+from tickwheel_shared.protocol import Outcome
 
-from .running import WITHIN_SECONDS, children_of, line, offered, processes, source, until
+from .running import CHILDREN, WITHIN_SECONDS, children_of, line, offered, processes, source, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs subreapers")
 
@@ -89,6 +93,42 @@ async def test_a_program_has_its_time_to_clean_up(tmp_path: Path) -> None:
         await run.cancel()
         end = await run.end()
     assert (end.outcome, end.lines()[-1]) == ("cancelled", "cleaned up")
+
+
+async def test_a_second_request_to_end_is_the_last() -> None:
+    """Such as of the lease guard: the work may begin elsewhere, whatever time was left."""
+
+    async def handler(run: Run) -> None:
+        argv = ["bash", "-c", "trap '' TERM; echo ready >&2; while :; do sleep 0.01; done"]
+        invocation = Invocation(argv=["/usr/bin/env", *argv], grace_seconds=3_600)
+        task = asyncio.create_task(run_child(CHILDREN, run, invocation))
+        await until(lambda: run.log.next_seq + len(run.log.lines) > 1)
+        mark_cancelled(run, Stop(outcome=Outcome.CANCELLED, message="cancelled"))
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(0)
+            assert not task.done()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    assert (await run_handler(handler)).outcome == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "seconds"),
+    [
+        (Outcome.CANCELLED, 60.0),
+        (Outcome.TIMED_OUT, 60.0),
+        (Outcome.CUT_OFF, 2.0),  # by then the lease ends
+        (Outcome.FAILED, 2.0),  # a shutdown waits no longer
+    ],
+)
+async def test_who_has_no_time_leaves_none(outcome: Outcome, seconds: float) -> None:
+    async def handler(run: Run) -> float:
+        mark_cancelled(run, Stop(outcome=outcome, message="end", grace_seconds=2.0))
+        return grace_of(run, Invocation(argv=[], grace_seconds=60.0))
+
+    assert (await run_handler(handler)).result == seconds
 
 
 async def test_nothing_survives_the_death_of_its_agent(tmp_path: Path) -> None:

@@ -138,6 +138,12 @@ async def test_standard_input_is_empty_or_the_given_text() -> None:
     assert (await command("cat", stdin=text)).lines()[-1] == "end"
 
 
+async def test_a_program_starts_as_from_a_shell() -> None:
+    """No files of the agent are open, and no signals are ignored or blocked."""
+    end = await command("sh", "-c", "ls /proc/$$/fd; grep -E 'Sig(Ign|Blk)' /proc/self/status")
+    assert end.lines() == ["0", "1", "2", f"SigBlk:\t{0:016x}", f"SigIgn:\t{0:016x}"]
+
+
 async def test_a_program_that_cannot_be_started_says_why(tmp_path: Path) -> None:
     program = tmp_path / "broken"
     program.write_text("#!/no/such/interpreter\n")

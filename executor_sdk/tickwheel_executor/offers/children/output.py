@@ -54,7 +54,10 @@ class OutputLines:
 
     def last_lines(self, count: int) -> str:
         """The last lines that are not empty, without colours."""
-        text = _COLOURS.sub("", self._tail.decode("utf-8", "replace"))
+        tail = self._tail
+        if len(tail) == _TAIL_BYTES:  # its first line may begin in the middle, also of a secret
+            tail = tail.partition(b"\n")[2]
+        text = _COLOURS.sub("", tail.decode("utf-8", "replace"))
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return "\n".join(lines[-count:])
 

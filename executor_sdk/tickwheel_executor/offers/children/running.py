@@ -65,7 +65,7 @@ async def run_child(children: Children, run: Run, invocation: Invocation) -> Any
                 await child.wait()
             except asyncio.CancelledError as error:
                 # The first asks it to end; the next one, if any, comes when it must be over.
-                child.stop(0 if cancelled is not None else _grace(run, invocation))
+                child.stop(0 if cancelled is not None else grace_of(run, invocation))
                 cancelled = error
                 continue
             child.take(output.feed, errors.feed, lambda message: _checkpoint(run, message))
@@ -97,7 +97,8 @@ async def run_child(children: Children, run: Run, invocation: Invocation) -> Any
     )
 
 
-def _grace(run: Run, invocation: Invocation) -> float:
+def grace_of(run: Run, invocation: Invocation) -> float:
+    """Seconds that the child has to end, now that its handler was cancelled."""
     stop = stop_of(run)
     if stop is None:
         return 0  # the node has ended

@@ -20,7 +20,6 @@ _FILES = 1  # of a request: a supervisor's socket
 # The agent decides when runs end. Python itself ignores the last two, so a program would, too.
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 _ORPHANS_MS = 20  # between two looks for the orphans of a supervisor that was killed
-_CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
 class Keeper:
@@ -67,11 +66,13 @@ class Keeper:
     def _fork(self) -> bool:
         """Start the next supervisor; False: the agent has ended."""
         try:
-            data, files, _, _ = socket.recv_fds(self._agent, 1, _FILES, _CLOSE_ON_EXEC)
+            data, files, _, _ = socket.recv_fds(self._agent, 1, _FILES)
         except ConnectionError:
             return False
         if not data:
             return False
+        for each in files:
+            os.set_inheritable(each, False)  # a command must not speak for its supervisor
         if len(files) == _FILES:
             try:
                 pid = os.fork()

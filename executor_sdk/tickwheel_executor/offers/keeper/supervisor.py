@@ -14,7 +14,6 @@ from .wire import FrameReader, frame
 
 _CHUNK_BYTES = 256 * 1024
 _FILES = 2  # that come with an order: output, errors
-_CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
 class AgentGoneError(Exception):
@@ -44,9 +43,11 @@ class AgentConnection:
             AgentGoneError: it was closed.
         """
         try:
-            data, files, _, _ = socket.recv_fds(self._socket, _CHUNK_BYTES, _FILES, _CLOSE_ON_EXEC)
+            data, files, _, _ = socket.recv_fds(self._socket, _CHUNK_BYTES, _FILES)
         except ConnectionError:
             raise AgentGoneError from None
+        for each in files:
+            os.set_inheritable(each, False)
         self._files += files
         if not data:
             raise AgentGoneError
@@ -55,8 +56,6 @@ class AgentConnection:
     def take_files(self) -> list[int]:
         """The files that came with the last order."""
         files, self._files = self._files, []
-        for file in files:
-            os.set_inheritable(file, False)
         return files
 
     def send(self, message: dict[str, Any]) -> None:
