@@ -13,9 +13,13 @@ from tickwheel_executor.offers.interpreters import version_of
 from tickwheel_executor.offers.script import Script
 
 from .config import OFFER_SECTIONS, AgentConfig
-from .probe import probe
+from .probe import Probe, probe
 
 _WIDTH = 14
+_DAEMONS = {
+    True: "end with the run that started them",
+    False: "may survive: this system has no subreapers (prctl of Linux)",
+}
 
 
 async def report(config: AgentConfig) -> tuple[list[str], bool]:
@@ -35,9 +39,9 @@ async def report(config: AgentConfig) -> tuple[list[str], bool]:
             lines += _commands(offer)
     works = True
     if config.has_children:
-        problem = await probe(config.children)
-        works = not problem
-        lines += _children(config.children, problem)
+        found = await probe(config.children)
+        works = not found.problem
+        lines += _children(config.children, found)
     lines += _warnings(config)
     return lines, works
 
@@ -74,14 +78,15 @@ def _commands(offer: Command) -> list[str]:
     ]
 
 
-def _children(children: Children, problem: str) -> list[str]:
+def _children(children: Children, found: Probe) -> list[str]:
     user = children.user.name if children.user is not None else f"that of the agent ({_me()})"
     return [
         *("", "children"),
         _line("  user", user),
         _line("  cgroups", _cgroups(children)),
         _line("  limits", ", ".join(_limits(children)) or "none"),
-        _line("  test", problem or "a child was started, and ended"),
+        _line("  daemons", _DAEMONS[found.has_subreaper]),
+        _line("  test", found.problem or "a child was started, and ended"),
     ]
 
 

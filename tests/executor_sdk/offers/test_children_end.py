@@ -15,12 +15,23 @@ from tickwheel_executor import Run
 from tickwheel_executor.offers.children.running import Invocation, grace_of, run_child
 from tickwheel_executor.offers.children.settings import ChildLimits, Children
 from tickwheel_executor.offers.command import Command
+from tickwheel_executor.offers.keeper.workspace import lock_directory
 from tickwheel_executor.offers.script import Script
 from tickwheel_executor.run.context import Stop, mark_cancelled
 from tickwheel_executor.testing import FakeAdmin, run_handler
 from tickwheel_shared.protocol import Outcome
 
-from .running import CHILDREN, WITHIN_SECONDS, children_of, line, offered, processes, source, until
+from .running import (
+    CHILDREN,
+    WITHIN_SECONDS,
+    children_of,
+    command,
+    line,
+    offered,
+    processes,
+    source,
+    until,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs subreapers")
 
@@ -207,3 +218,19 @@ async def test_a_fork_bomb_is_limited_and_ends(tmp_path: Path) -> None:
         assert (await run.end()).outcome == "cancelled"
         assert count() == 0
     assert most <= 60
+
+
+async def test_directories_of_a_crashed_machine_are_removed(tmp_path: Path) -> None:
+    old, new, used, other = (
+        tmp_path / name
+        for name in ("tickwheel-agent-1", "tickwheel-agent-2", "tickwheel-agent-3", "other-4")
+    )
+    for directory in (old, new, used, other):
+        (directory / "run-1-1-ab").mkdir(parents=True)
+        if directory != new:
+            os.utime(directory, (0, 0))
+    lock = lock_directory(str(used))
+    offer = Command(children=Children(directory=tmp_path))
+    end = await command("sh", "-c", "ls -d ../../../*-[0-9]", offer=offer)
+    assert end.lines() == [f"../../../{each.name}" for each in (other, new, used)]
+    os.close(lock)

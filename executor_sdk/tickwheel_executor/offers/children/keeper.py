@@ -171,7 +171,7 @@ class Keeper:
         directory = ""
         try:
             with theirs:
-                directory = tempfile.mkdtemp(prefix="tickwheel-", dir=self._parent)
+                directory = tempfile.mkdtemp(prefix="tickwheel-agent-", dir=self._parent)
                 directory = os.path.realpath(directory)
                 os.chmod(directory, 0o711 if self._is_open else 0o700)
                 process = subprocess.Popen(  # noqa: S603 (our own program)

@@ -173,6 +173,7 @@ class CommandRun:
         return {
             "code": code,  # negative: ended by this signal
             "left": self._left,
+            "subreaper": self._has_subreaper,
             "oom_kills": self._cgroup.oom_kills() if self._cgroup is not None else 0,
             "files": {name: content for name, content in found.items() if content is not None},
         }

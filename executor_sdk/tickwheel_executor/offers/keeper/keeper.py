@@ -8,13 +8,14 @@ import select
 import signal
 import socket
 import sys
+import time
 import traceback
 from contextlib import suppress
 
 from . import linux
 from .supervisor import Supervisor
 from .wake import ChildWake, ignore
-from .workspace import remove_tree
+from .workspace import lock_directory, remove_stale, remove_tree
 
 _FILES = 1  # of a request: a supervisor's socket
 # The agent decides when runs end. Python itself ignores the last two, so a program would, too.
@@ -47,6 +48,8 @@ class Keeper:
 
     def run(self) -> None:
         """Serve until the agent has ended, and then until all runs have."""
+        lock = lock_directory(self._directory)
+        remove_stale(self._directory, now=time.time())
         poll = select.poll()
         poll.register(self._wake.file, select.POLLIN)
         poll.register(self._agent, select.POLLIN)
@@ -59,6 +62,7 @@ class Keeper:
             self._wake.clear()
             self._reap()
         remove_tree(self._directory)
+        os.close(lock)
         if self._cgroup:
             with suppress(OSError):
                 os.rmdir(self._cgroup)

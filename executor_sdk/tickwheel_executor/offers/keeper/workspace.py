@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from contextlib import suppress
 from typing import Any
 
 WORK = "work"  # where the command runs and has its temporary files
+_STALE_SECONDS = 86_400
 _READ_BYTES = 256 * 1024  # of one file; what it holds is JSON with a smaller limit of its own
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -92,6 +94,41 @@ class Workspace:
             os.rmdir(WORK, dir_fd=self._directory)
         os.close(self._directory)
         return remove_tree(self.path)
+
+
+def lock_directory(path: str) -> int:
+    """Lock a directory until this file is closed; returns its number.
+
+    It tells systemd-tmpfiles and other agents that the directory is in use, however old it is.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(file)
+        raise
+    return file
+
+
+def remove_stale(directory: str, *, now: float) -> None:
+    """Remove what other keepers left beside this directory, when they and their machine crashed.
+
+    That is what begins with the same name, belongs to the same user, is not locked, and a day old.
+    """
+    parent, name = os.path.split(directory)
+    prefix = name[: name.rindex("-") + 1]
+    with suppress(OSError):
+        for found in os.listdir(parent):
+            path = os.path.join(parent, found)
+            if not found.startswith(prefix) or found == name:
+                continue
+            with suppress(OSError):
+                status = os.lstat(path)
+                if status.st_uid != os.geteuid() or now - status.st_mtime < _STALE_SECONDS:
+                    continue
+                lock = lock_directory(path)
+                remove_tree(path)
+                os.close(lock)
 
 
 def remove_tree(path: str) -> bool:
