@@ -29,6 +29,7 @@ def flash_text(code: str) -> str | None:
         "job.created": _("The job was added."),
         "jobs.imported": _("All jobs of the text were added."),
         "job.saved": _("The job was saved."),
+        "job.script_saved": _("The script was saved."),
         "job.rolled_back": _("The job was rolled back."),
         "job.deleted": _("The job was deleted."),
         "job.paused": _("The job is paused."),

@@ -16,6 +16,7 @@ from tickwheel_admin.domain.errors import Conflict, NotFound
 from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.input.job import changed_fields, job_to_raw, parse_job
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.jobs.script import Script
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import JOBS, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.services.jobs import edits as job_edits
@@ -38,6 +39,7 @@ from tickwheel_admin.store.jobs.revisions import page_revisions
 from tickwheel_admin.store.jobs.scripts import with_source
 
 SHOWN = 20
+LOOKED_THROUGH = 500  # revisions that are searched for scripts
 
 
 class RevisionKey(NamedTuple):
@@ -63,6 +65,17 @@ class Comparison:
     before: int
     after: int
     changes: list[Difference]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptVersion:
+    """A script that a job has or had, without its source."""
+
+    revision: int  # that brought it
+    at: int
+    by: str
+    script: Script
+    before: int | None  # the revision with the script before it; None: there was none
 
 
 class JobHistory:
@@ -99,6 +112,32 @@ class JobHistory:
                 items=items,
                 next=encode_cursor(RevisionKey(items[-1].revision)) if more else None,
             )
+
+        return await self._store.read(read)
+
+    async def scripts(self, actor: Actor, job_id: int) -> list[ScriptVersion]:
+        """The revisions that gave the job another script, newest first; of its newest 500."""
+
+        def read(conn: sa.Connection) -> list[ScriptVersion]:
+            _visible(conn, actor, job_id)
+            found = page_revisions(conn, job_id, before=None, limit=LOOKED_THROUGH)
+            versions: list[ScriptVersion] = []
+            for each, older in zip_longest(found, found[1:]):
+                script = each.config.script
+                earlier = None if older is None else older.config.script
+                if script is None or (older is not None and script == earlier):
+                    continue
+                before = None if earlier is None or older is None else older.revision
+                versions.append(
+                    ScriptVersion(
+                        revision=each.revision,
+                        at=each.at,
+                        by=each.by,
+                        script=script,
+                        before=before,
+                    )
+                )
+            return versions
 
         return await self._store.read(read)
 
