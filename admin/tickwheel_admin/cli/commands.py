@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from tickwheel_admin import __version__
-from tickwheel_admin.cli import audit, cron, db, demo, imports, serve, tokens, users
+from tickwheel_admin.cli import audit, cron, db, demo, imports, scripts, serve, tokens, users
 from tickwheel_admin.cli.common import Failure
 from tickwheel_admin.config import ConfigError
 from tickwheel_admin.services.secrets.cipher import new_key
@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tickwheel {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (serve, demo, db, users, tokens, cron, audit, imports):
+    for module in (serve, demo, db, users, tokens, cron, audit, imports, scripts):
         module.register(commands)
     secret_key = commands.add_parser(
         "secret-key", help="print a new key for the setting secret_key"

@@ -96,7 +96,7 @@ def _add_grant_flags(command: argparse.ArgumentParser, *, default: str | None) -
     command.add_argument(
         "--scripts",
         action="store_true",
-        help=argparse.SUPPRESS,  # nodes run no scripts yet; kept for who has it in a program
+        help="they may also edit the scripts of jobs; for developers and admins",
     )
 
 
@@ -186,10 +186,11 @@ def _line(user: UserItem, known: dict[str, int]) -> str:
 
 
 def _rights(user: UserItem, known: dict[str, int]) -> str:
-    """What a person may do: "admin, developer@billing"."""
+    """What a person may do: "admin, developer+scripts@billing"."""
     names = {executor_id: name for name, executor_id in known.items()}
     words = []
     for executor_id, grant in user.grants.items():
         where = "" if executor_id == ALL_EXECUTORS else f"@{names.get(executor_id, executor_id)}"
-        words.append(f"{grant.role.value}{where}")
+        scripts = "+scripts" if grant.scripts else ""
+        words.append(f"{grant.role.value}{scripts}{where}")
     return ", ".join(words) or "no role"

@@ -207,8 +207,8 @@ def test_roles_and_tokens_are_given_per_executor_and_taken(
     )
     assert call(
         "user", "grant", "olga", "--role", "admin", "--executor", "billing", "--scripts"
-    ) == (0, "olga: viewer, admin@billing\n")  # kept, and not told: nodes run no scripts yet
-    assert call("user", "grant", "olga", "--role", "none")[1] == "olga: admin@billing\n"
+    ) == (0, "olga: viewer, admin+scripts@billing\n")
+    assert call("user", "grant", "olga", "--role", "none")[1] == "olga: admin+scripts@billing\n"
     assert call("user", "grant", "olga", "--role", "admin", "--executor", "bilings") == (
         1,
         "tickwheel: there is no executor called bilings\n",

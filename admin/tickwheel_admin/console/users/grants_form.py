@@ -21,7 +21,7 @@ class GrantRow:
     executor_id: int  # 0: all
     executor: str  # its name; "" for all
     role: str  # "" for none
-    scripts: bool  # carried along unseen until nodes run scripts
+    scripts: bool  # may also edit what nodes run as scripts
 
 
 def grant_rows(grants: Mapping[int, Grant], executors: Mapping[int, str]) -> list[GrantRow]:

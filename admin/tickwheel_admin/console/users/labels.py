@@ -41,7 +41,9 @@ def role_choices() -> list[tuple[str, str, str]]:
 
 
 def grant_text(grant: Grant) -> str:
-    """A role. Nothing is said of scripts, which nodes do not run yet."""
+    """A role, and whether scripts may be edited with it."""
+    if grant.scripts:
+        return _("%(role)s with scripts") % {"role": role_name(grant.role)}
     return role_name(grant.role)
 
 

@@ -110,27 +110,25 @@ async def test_a_user_is_added_with_roles_and_a_password_shown_once(
     assert password[1] not in await admin.get("/users")
     detail = await site.services.users.get(COMMAND_LINE, await person(site, "bob"))
     assert detail.item.grants == {billing: Grant(Role.DEVELOPER, scripts=True)}
-    assert "Developer of billing" in await admin.get("/users?q=OB")
+    assert "Developer with scripts of billing" in await admin.get("/users?q=OB")
     assert "No user matches" in await admin.get("/users?q=zzz")
 
 
-async def test_a_permission_for_what_is_not_there_yet_is_kept_unseen(
-    site: Served, admin: Browser
-) -> None:
+async def test_scripts_are_a_right_beside_the_role(site: Served, admin: Browser) -> None:
     grants = everywhere(Role.DEVELOPER, scripts=True)
     await site.services.users.create(COMMAND_LINE, "bob", grants=grants)
     bob = await person(site, "bob")
-    for path in ("/users", "/users/new", f"/users/{bob}"):
-        assert not re.search(r"(?<![+])\bscripts\b", await admin.get(path), re.I), path
-
-    page = await admin.get(f"/users/{bob}")
-    fields = dict(re.findall(r'type="hidden" name="(\w+)" value="(.*?)"', page))
-    for role, scripts in (("admin", True), ("viewer", False)):
-        await admin.post(f"/users/{bob}/grants", **fields | {"role_0": role})
-        held = (await site.services.users.find(COMMAND_LINE, "bob")).grants
-        assert held == everywhere(Role(role), scripts=scripts)
-        page = await admin.get(f"/users/{bob}")
-        fields = dict(re.findall(r'type="hidden" name="(\w+)" value="(.*?)"', page))
+    assert "Developer with scripts of all executors" in await admin.get("/users")
+    assert re.search(r'name="scripts_0" value="yes" checked', await admin.get(f"/users/{bob}"))
+    # It goes with a role that may not have it, and when its box is empty.
+    for role, box, held in (
+        ("admin", {"scripts_0": "yes"}, True),
+        ("admin", {}, False),
+        ("viewer", {"scripts_0": "yes"}, False),
+    ):
+        await admin.post(f"/users/{bob}/grants", role_0=role, **box)
+        found = (await site.services.users.find(COMMAND_LINE, "bob")).grants
+        assert found == everywhere(Role(role), scripts=held)
 
 
 async def test_what_is_refused_stays_in_the_form(site: Served, admin: Browser) -> None:
