@@ -61,6 +61,10 @@ function edit(area) {
       }),
     ],
   });
+  // Seen from the page, a key is pressed in this box and not in a field: it would be a shortcut.
+  host.addEventListener('keydown', (event) => {
+    if (!event.ctrlKey && !event.metaKey) event.stopPropagation();
+  });
   area.hidden = true;
   area.after(host);
   document.querySelector(`label[for="${area.id}"]`)?.addEventListener('click', () => view.focus());
