@@ -85,6 +85,10 @@ def script_to_raw(script: Script | None) -> dict[str, Any] | None:
 def handler_with_script(fields: Fields, handler: str, protocol: Protocol) -> str:
     """The handler of a job that has a script or none; a script job need not name it."""
     has_script = fields.has("script")
+    if has_script and protocol is Protocol.XXL_JOB:
+        fields.refuse(
+            "script", "script.protocol", "Executors of XXL-JOB are not sent scripts from here."
+        )
     if has_script and not fields.has("handler"):
         return HANDLER
     if has_script and handler and handler != HANDLER:

@@ -114,3 +114,4 @@ def test_handler_and_script_belong_together() -> None:
     assert refused({"name": "a", "handler": "script"}) == [("script", "script.missing")]
     assert refused({"name": "a", "script": "echo"}) == [("script", "wrong_type")]
     assert parse_job({"name": "a", "handler": "script"}, Protocol.XXL_JOB).script is None
+    assert refused(script(), Protocol.XXL_JOB) == [("script", "script.protocol")]
