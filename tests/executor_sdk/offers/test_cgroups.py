@@ -13,6 +13,8 @@ from tickwheel_executor.offers.children.cgroups import NoCgroupsError, RunCgroup
 from tickwheel_executor.offers.children.settings import ChildLimits, Children
 from tickwheel_executor.offers.keeper.run_cgroup import RunCgroup
 
+from .running import CHILDREN, command
+
 
 def system(tmp_path: Path, *, own: str, procs: str = "") -> Path:
     """A /proc/self whose cgroup is `own`, and the directory of that group."""
@@ -94,3 +96,17 @@ def test_a_run_reads_from_its_group_what_the_kernel_killed(tmp_path: Path) -> No
     with pytest.raises(OSError, match=r"pids\.max"):
         RunCgroup(str(tmp_path / "run-2"), {"pids.max": "5"})
     assert not (tmp_path / "run-2").exists(), "a run without its limits does not start"
+
+
+async def test_a_command_is_in_the_group_of_its_run() -> None:
+    if CHILDREN.run_cgroups is None:
+        pytest.skip("no cgroups can be made here")
+    end = await command("cat", "/proc/self/cgroup")
+    [own] = [line for line in end.lines() if line.startswith("0::")]
+    assert own.rpartition("/")[2].startswith("run-1-1-")
+    assert list(CHILDREN.run_cgroups.path.glob("run-1-1-*")) == []
+
+
+def test_a_directory_that_is_no_group_is_no_place_to_fork_into(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"Bad file descriptor|not implemented|not permitted"):
+        RunCgroup(str(tmp_path / "run-1"), {}).fork()

@@ -169,7 +169,7 @@ async def test_nothing_survives_the_death_of_its_agent(tmp_path: Path) -> None:
 @pytest.mark.parametrize("victim", ["supervisor", "keeper"])
 async def test_nothing_survives_the_death_of_its_supervisor(victim: str, tmp_path: Path) -> None:
     mark = f"{os.getpid()}666"
-    children = Children(cgroups="off")
+    children = Children(cgroups="off", directory=tmp_path)
     async with offered(tmp_path, Command(children=children)) as admin:
         argv = ["bash", "-c", ESCAPES["daemon"].format(mark=mark)]
         run = await admin.begin("command", {"argv": argv})

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import resource
+from contextlib import suppress
 from typing import Any
 
 from . import linux
@@ -48,7 +49,7 @@ def start(order: dict[str, Any], files: tuple[int, int, int], cgroup: RunCgroup 
     parent = os.getpid()
     reader, writer = os.pipe()
     try:
-        pid = os.fork()
+        pid, cgroup = _fork(cgroup)
     except OSError as error:
         os.close(reader)
         os.close(writer)
@@ -62,6 +63,14 @@ def start(order: dict[str, Any], files: tuple[int, int, int], cgroup: RunCgroup 
         os.waitpid(pid, 0)
         raise StartError(json.loads(data))
     return pid
+
+
+def _fork(cgroup: RunCgroup | None) -> tuple[int, RunCgroup | None]:
+    """As `os.fork`; and the cgroup that the child has to join itself."""
+    if cgroup is not None:
+        with suppress(OSError):
+            return cgroup.fork(), None
+    return os.fork(), cgroup
 
 
 def _become(

@@ -7,6 +7,8 @@ import signal
 import time
 from contextlib import suppress
 
+from . import linux
+
 _REMOVE_TRIES = 200
 _REMOVE_PAUSE_SECONDS = 0.005
 
@@ -31,6 +33,18 @@ class RunCgroup:
         except OSError:
             self.remove()
             raise
+
+    def fork(self) -> int:
+        """Fork a child that is in it; returns as `os.fork`.
+
+        Raises:
+            OSError: the system cannot: fork, and `join` in the child.
+        """
+        directory = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return linux.fork_into_cgroup(directory)
+        finally:
+            os.close(directory)
 
     def join(self) -> None:
         """Move this process into it."""
