@@ -134,7 +134,7 @@ async def _read(response: aiohttp.ClientResponse, url: URL, max_bytes: int) -> H
 
 def _refuse_host(url: URL, transport: Transport) -> None:
     why = transport.policy.why_not_host(
-        url.host or "", url.port or 0, by_proxy=transport.proxy is not None
+        url.raw_host or "", url.port or 0, by_proxy=transport.proxy is not None
     )
     if why:
         raise Fail(f"refused: {why}")

@@ -80,10 +80,10 @@ def parse_url(text: str) -> URL:
         raise Fail("url: it contains white space or control characters")
     try:
         url = URL(text)
-        port = url.port
+        host, port = url.host, url.port  # decodes the name, which may be no IDNA
     except ValueError:
         raise Fail("url: this is not a URL; write such as https://example.com/path") from None
-    if url.scheme not in ("http", "https") or not url.host or not port:
+    if url.scheme not in ("http", "https") or not host or not port:
         raise Fail("url: it must begin with https:// or http:// and name a host")
     if url.user is not None or url.password is not None:
         raise Fail(
@@ -101,7 +101,7 @@ def shown(url: URL) -> str:
 
 def origin_of(url: URL) -> tuple[str, str, int]:
     """Scheme, host and port."""
-    return url.scheme, (url.host or "").lower().rstrip("."), url.port or 0
+    return url.scheme, (url.raw_host or "").lower().rstrip("."), url.port or 0
 
 
 def json_content(value: Any) -> bytes:

@@ -158,6 +158,7 @@ async def test_a_compressed_answer_that_was_asked_for(server: ScriptedServer, ca
         ({"url": "http://exa mple.com/?t=geheim"}, "white space"),
         ({"url": "http://[::1/?t=geheim"}, "this is not a URL"),
         ({"url": "http://example.com:99999/geheim"}, "this is not a URL"),
+        ({"url": "http://xn--a!.example/geheim"}, "this is not a URL"),
         ({"headers": {"X-A": "geheim\r\nX-B: 1"}}, "the value of X-A contains a line end"),
         ({"headers": {"X A": "1"}}, "'X A' is not the name of a header"),
         ({"headers": {"Host": "metadata"}}, "Host is set by the connection itself"),

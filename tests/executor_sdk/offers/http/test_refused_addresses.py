@@ -161,6 +161,20 @@ async def test_redirects_to_refused_addresses(
     assert end.message.startswith("refused: ")
 
 
+async def test_names_in_other_scripts_are_compared_as_they_are_looked_up(
+    server: ScriptedServer, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def welcome(exchange: Exchange) -> None:
+        await exchange.answer(b"ok")
+
+    server.script = welcome
+    monkeypatch.setattr(connector, "ThreadedResolver", lambda: Rebinding(["127.0.0.1"]))
+    name = "xn--bcher-kva.example"
+    offer = Http(private=[name], only=[name])
+    end = await call(offer, url=f"http://b\u00fccher.example:{server.port}/")
+    assert end.succeeded, end.message
+
+
 async def test_proxies_of_the_environment_are_not_used(
     server: ScriptedServer, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
