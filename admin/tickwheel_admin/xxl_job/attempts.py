@@ -10,6 +10,7 @@ from tickwheel_admin.domain.xxl_job.bridge import ExpectedLog
 from tickwheel_admin.xxl_job.agenda import Agenda
 from tickwheel_admin.xxl_job.dialects import log_id, wire_job_id
 from tickwheel_shared.protocol import RunKey
+from tickwheel_shared.secret_mask import SecretMask
 
 MAX_COPIES = 256  # runs of one job at once on one node
 LOG_SECONDS = 2.0  # between two looks at the log of a run
@@ -50,6 +51,7 @@ class RemoteAttempt:
     killed_at: float | None = None  # the node said that it was killed
     is_untold: bool = False  # its node's logs do not tell which copy it is
     full: bool = False  # no more lines of its log are read
+    mask: SecretMask | None = None  # hides the run's secrets in what its executor says
 
     @property
     def key(self) -> RunKey:

@@ -25,6 +25,7 @@ from tickwheel_shared.protocol import (
     Result,
     ResultReceipt,
 )
+from tickwheel_shared.secret_mask import hidden
 
 log = structlog.get_logger(__name__)
 
@@ -195,7 +196,7 @@ def _result(
     elif is_stopped:
         outcome = Outcome.TIMED_OUT if known.cancel_reason == _TIMEOUT else Outcome.CANCELLED
     began_at = known.started_at or known.dispatched_at or known.now
-    said = callback.message.replace("\0", "�")
+    said = hidden(known.mask, callback.message.replace("\0", "�"))
     text = json.dumps(said, ensure_ascii=False).encode() if said else b"null"
     return Result(
         run=known.run,

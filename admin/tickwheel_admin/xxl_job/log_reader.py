@@ -19,6 +19,7 @@ from tickwheel_shared.protocol import (
     LogChunk,
     WireLine,
 )
+from tickwheel_shared.secret_mask import SecretMask, hidden
 
 PAGE_BYTES = 1024 * 1024  # of one answer; the rest is asked for again
 PAGES_AT_ONCE = 4  # of a running attempt, before others have their turn
@@ -46,6 +47,9 @@ class _Log(Protocol):
 
     @property
     def time_ms(self) -> int: ...
+
+    @property
+    def mask(self) -> SecretMask | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +137,7 @@ class LogReader:
         if last >= MAX_LINES:
             texts[-1] = CUT
         at = self._wall_clock_ms()
-        lines = [WireLine(at, Level.INFO, _storable(text)) for text in texts]
+        lines = [WireLine(at, Level.INFO, _storable(hidden(wanted.mask, text))) for text in texts]
         # Java says of no page that it is the last.
         tells_end = node.calls.address.client != ClientKind.JAVA
         is_short = not page.truncated and len(texts) < SHORT_PAGE

@@ -31,6 +31,7 @@ from tickwheel_shared.protocol import (
     RunKey,
     RunRequest,
 )
+from tickwheel_shared.secret_mask import hidden, mask_of
 
 log = structlog.get_logger(__name__)
 
@@ -104,6 +105,7 @@ class NodeRuns:
                 stage=Stage.SENDING,
                 began_at=asked_at,
                 known_at=asked_at,
+                mask=mask_of(request),
             )
             if request.timeout_ms is not None and not self._is_java:
                 attempt.timeout_at = asked_at + request.timeout_ms / 1000
@@ -281,6 +283,7 @@ class NodeRuns:
             began_at=_now() - facts.age_seconds,
             known_at=_now(),
             is_adopted=True,
+            mask=facts.mask,
         )
         self._attempts.adopt(attempt)
         if facts.state is RunState.RUNNING:
@@ -323,13 +326,13 @@ class NodeRuns:
                 token=attempt.token,
                 outcome=outcome,
                 duration_ms=duration,
-                message=message[:MAX_MESSAGE_CHARS],
+                message=hidden(attempt.mask, message)[:MAX_MESSAGE_CHARS],
             )
         )
 
     def _refuse(self, attempt: RemoteAttempt, why: Refusal, message: str) -> None:
         self._attempts.remove(attempt)
-        self._say(_refused(attempt.key, why, message))
+        self._say(_refused(attempt.key, why, hidden(attempt.mask, message)))
 
 
 def param_of(parameters: bytes) -> str:

@@ -15,7 +15,6 @@ from tickwheel_executor.handlers.handlers import Handler, Handlers
 from tickwheel_executor.link.link import Link
 from tickwheel_executor.link.links import AdminLinks
 from tickwheel_executor.run.context import Stop
-from tickwheel_executor.run.secret_mask import hidden, mask_of
 from tickwheel_executor.spool.delivery import ResultDelivery
 from tickwheel_shared.protocol import (
     Accepted,
@@ -30,6 +29,7 @@ from tickwheel_shared.protocol import (
     RunRequest,
     SetSlots,
 )
+from tickwheel_shared.secret_mask import hidden, mask_of
 
 from .in_flight import InFlightAttempts
 from .recent_claims import RecentClaims

@@ -23,12 +23,12 @@ from tickwheel_executor.logs.shipper import LogShipper
 from tickwheel_executor.run.context import Run, RunInput, Stop
 from tickwheel_executor.run.log import RunLog
 from tickwheel_executor.run.outcome import AttemptOutcome, Completion, outcome_of
-from tickwheel_executor.run.secret_mask import mask_of
 from tickwheel_executor.runner import Execution
 from tickwheel_executor.runner.async_runner import AsyncRunner
 from tickwheel_executor.runner.thread_runner import ThreadRunner
 from tickwheel_executor.spool.delivery import ResultDelivery
 from tickwheel_shared.protocol import Outcome, Progress, RunKey, RunRequest
+from tickwheel_shared.secret_mask import mask_of
 
 from .attempt import InFlightAttempt
 from .checkpoints import Checkpoints

@@ -15,8 +15,8 @@ from copy import copy
 
 from tickwheel_executor.process import forks
 from tickwheel_executor.run.context import Run, running
-from tickwheel_executor.run.secret_mask import SecretMask
 from tickwheel_shared.protocol import Level
+from tickwheel_shared.secret_mask import SecretMask
 
 from .prints import PrintCapture, muted
 

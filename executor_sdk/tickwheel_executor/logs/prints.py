@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
 from tickwheel_executor.run.context import running
-from tickwheel_executor.run.secret_mask import hidden
 from tickwheel_shared.protocol import Level
+from tickwheel_shared.secret_mask import hidden
 
 _STREAMS = (("stdout", Level.INFO), ("stderr", Level.WARNING))
 

@@ -27,9 +27,9 @@ from tickwheel_shared.protocol import (
     RunRequest,
     Script,
 )
+from tickwheel_shared.secret_mask import hidden
 
 from .log import RunLog
-from .secret_mask import hidden
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STOP_SECONDS = 10.0  # for an async handler that was cancelled, before it is cancelled again

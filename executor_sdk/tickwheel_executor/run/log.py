@@ -8,8 +8,7 @@ from typing import Protocol
 
 from tickwheel_executor.link.link import Link
 from tickwheel_shared.protocol import MAX_LINE_CHARS, Level, WireLine
-
-from .secret_mask import SecretMask, hidden
+from tickwheel_shared.secret_mask import SecretMask, hidden
 
 
 class LogSink(Protocol):

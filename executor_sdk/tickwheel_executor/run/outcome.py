@@ -17,9 +17,9 @@ from tickwheel_shared.protocol import (
     Level,
     Outcome,
 )
+from tickwheel_shared.secret_mask import SecretMask, hidden
 
 from .context import Run, state_left_by, stop_of
-from .secret_mask import SecretMask, hidden
 
 _STOP_ERRORS = (asyncio.CancelledError, RunCancelledError)  # the handler stopped as requested
 _GOOD_ENDS = (Outcome.SUCCEEDED, Outcome.SKIPPED)  # after these the state is saved
@@ -100,7 +100,7 @@ def _presentable(run: Run, outcome: AttemptOutcome) -> AttemptOutcome:
         ("result", outcome.result, result),
         ("state", outcome.state, state),
     ):
-        if after is NULL and before is not NULL:
+        if bytes(after) == bytes(NULL) != bytes(before):
             run.log.warning("the %s is too large with its secrets hidden, and is not kept", what)
     return msgspec.structs.replace(outcome, result=result, state=state)
 

@@ -17,9 +17,9 @@ from tickwheel_executor.logs.lines import pieces
 from tickwheel_executor.run.context import Run, RunInput, Stop, mark_cancelled, running
 from tickwheel_executor.run.log import RunLog
 from tickwheel_executor.run.outcome import AttemptOutcome, Completion, fitting, outcome_of
-from tickwheel_executor.run.secret_mask import mask_of
 from tickwheel_executor.text import clean, describe
 from tickwheel_shared.protocol import Level, Outcome
+from tickwheel_shared.secret_mask import mask_of
 
 from .loaded_code import CannotLoadError, LoadedCode
 from .node_connection import Interrupt, NodeConnection

@@ -105,12 +105,14 @@ class Registrar:
 class Bridge:
     """Results and logs of one admin, over a real database; runs are sent to a socket's node."""
 
-    def __init__(self, database: Database, admin: Admin, nodes: list[Node]) -> None:
+    def __init__(
+        self, database: Database, admin: Admin, nodes: list[Node], cipher: Cipher | None = None
+    ) -> None:
         self.database = database
         self.admin = admin
         registrar = cast("XxlRegistrar", Registrar(nodes))
         recorder = admin.engine.recorder
-        xxl = XxlNodes(database, admin.events, Cipher())
+        xxl = XxlNodes(database, admin.events, cipher or Cipher())
         self.callbacks = Callbacks(xxl, recorder, registrar)
         reader = LogReader(recorder, wall_clock_ms=lambda: 1)
         self.logs = XxlLogs(xxl, registrar, reader, LogKeeper(recorder))

@@ -16,10 +16,10 @@ import msgspec
 import pytest
 
 from tickwheel_executor import Fail, Retry, Run, Skip
-from tickwheel_executor.run.secret_mask import HIDDEN, SecretMask
 from tickwheel_executor.testing import run_handler
 from tickwheel_executor.testing.requests import make_request
 from tickwheel_shared.protocol import MAX_LINE_CHARS
+from tickwheel_shared.secret_mask import HIDDEN, SecretMask
 
 MARKER = "can\"a'ry/7 é$&<%\\"
 PLAIN = "canary7c1f9e"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from tickwheel_admin.domain.runs.run import LIVE, RunState
+from tickwheel_shared.secret_mask import SecretMask
 
 MAX_REGISTERED = 1_000  # addresses of one executor at which its processes register now
 MAX_KEPT = 2 * MAX_REGISTERED  # the same, with those that are not in use any more
@@ -115,6 +117,18 @@ class BridgeView:
     unreadable: Collection[int] = frozenset()  # executors whose token this admin does not read
 
 
+class GivenParameters(NamedTuple):
+    """Where the parameters of a run come from."""
+
+    executor_id: int
+    job_id: int
+    job_revision: int
+    parameters: str | None  # what replaces the job's; None: nothing does
+
+    def __repr__(self) -> str:
+        return f"GivenParameters(job_id={self.job_id}, job_revision={self.job_revision})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
     """What the ledger says of a run that is on such a node, or was."""
@@ -131,6 +145,8 @@ class RunFacts:
     cancel_requested: bool
     cancel_reason: str | None
     now: int
+    given: GivenParameters | None = None  # None: not asked for
+    mask: SecretMask | None = None  # hides its secrets in what its executor says
 
     @property
     def age_seconds(self) -> float:
@@ -153,3 +169,5 @@ class ExpectedLog:
     log_id: int  # by which the executor knows it
     time_ms: int  # the same
     lines: int = 0  # stored so far
+    given: GivenParameters | None = None  # None: its run is not there any more, or not asked for
+    mask: SecretMask | None = None  # hides the secrets of its run

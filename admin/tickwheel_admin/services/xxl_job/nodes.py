@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 import structlog
@@ -19,6 +20,8 @@ from tickwheel_admin.domain.xxl_job.bridge import (
 )
 from tickwheel_admin.services.events.events import CANCEL, NODES, Events, log_topic
 from tickwheel_admin.services.secrets.cipher import Cipher, SecretUnreadable
+from tickwheel_admin.services.secrets.values import SecretReader
+from tickwheel_admin.services.xxl_job.run_masks import RunMasks, T
 from tickwheel_admin.services.xxl_job.tokens import decrypt_token
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import DatabaseUnavailable as DatabaseUnavailable
@@ -40,6 +43,7 @@ class XxlNodes:
         self._store = store
         self._events = events
         self._cipher = cipher
+        self._masks = RunMasks(SecretReader(cipher))
         self._unreadable: set[int] = set()  # executors that the log was told of
         self._viewed_at: float | None = None  # of the event loop's clock; None: never yet
         self._recording_since = 0  # of the database's clock: registrations are recorded since
@@ -116,17 +120,17 @@ class XxlNodes:
 
     async def facts(self, run_ids: Iterable[int]) -> dict[int, RunFacts]:
         """What the ledger says of these runs now."""
-        return await self._store.read(runs.run_facts, run_ids)
+        return await self._store.read(self._facts, run_ids)
 
     async def live_runs(self, node_id: int) -> list[RunFacts]:
         """What a node is running, or about to."""
-        return await self._store.read(runs.live_runs_of_node, node_id)
+        return await self._store.read(self._masked(runs.live_runs_of_node), node_id)
 
     async def live_runs_except(
         self, node_ids: Collection[int], known: Collection[int]
     ) -> list[RunFacts]:
         """What these nodes are running, or about to, besides the known runs."""
-        return await self._store.read(runs.live_runs_except, node_ids, known)
+        return await self._store.read(self._masked(runs.live_runs_except), node_ids, known)
 
     async def timed_out(self, run_id: int, attempt: int, token: str) -> None:
         """An attempt has run past its timeout: it is to be stopped."""
@@ -145,7 +149,7 @@ class XxlNodes:
 
     async def expected_logs(self, node_ids: Collection[int], *, limit: int) -> list[ExpectedLog]:
         """Logs of ended attempts that are to be read from these nodes."""
-        return await self._store.read(logs.expected_logs, node_ids, limit=limit)
+        return await self._store.read(self._masked(logs.expected_logs), node_ids, limit=limit)
 
     async def stored_lines(self, run_id: int, attempt: int) -> int:
         """The number of the last line that is stored of an attempt's log."""
@@ -160,6 +164,18 @@ class XxlNodes:
         await self._store.run(logs.logs_are_read, read)
         for run_id, _, _ in read:
             self._events.publish(log_topic(run_id))
+
+    def _facts(self, conn: sa.Connection, run_ids: Iterable[int]) -> dict[int, RunFacts]:
+        found = runs.run_facts(conn, run_ids)
+        return {each.run: each for each in self._masks.add(conn, list(found.values()))}
+
+    def _masked(self, read: Callable[..., list[T]]) -> Callable[..., list[T]]:
+        """The same, each with what hides the secrets of its run."""
+
+        def masked(conn: sa.Connection, *args: Any, **named: Any) -> list[T]:
+            return self._masks.add(conn, read(conn, *args, **named))
+
+        return masked
 
 
 def _view(

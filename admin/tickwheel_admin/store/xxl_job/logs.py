@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.xxl_job.bridge import ExpectedLog
+from tickwheel_admin.domain.xxl_job.bridge import ExpectedLog, GivenParameters
 from tickwheel_admin.store.database.batch import insert_values, update_values
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.run_conditions import IS_LIVE
@@ -20,6 +20,8 @@ _IS_LIVE = (
     .where(run.c.id == xxl_log.c.run_id, run.c.attempt == xxl_log.c.attempt, IS_LIVE)
     .exists()
 )
+_run = run.alias("of_run")
+_GIVEN = (_run.c.executor_id, _run.c.job_id, _run.c.job_revision, _run.c.parameters)
 
 
 def expect_logs(conn: sa.Connection, ended: Sequence[ExpectedLog]) -> None:
@@ -45,7 +47,8 @@ def expected_logs(
         return []
     return _read(
         conn,
-        sa.select(xxl_log)
+        sa.select(xxl_log, *_GIVEN)
+        .join(_run, _run.c.id == xxl_log.c.run_id, isouter=True)
         .where(xxl_log.c.node_id.in_(sorted(node_ids)), ~_IS_LIVE)
         .order_by(xxl_log.c.node_id, xxl_log.c.run_id)
         .limit(limit),
@@ -62,7 +65,8 @@ def stored_lines(conn: sa.Connection, run_id: int, attempt: int) -> int:
 def orphaned_logs(conn: sa.Connection, *, older_ms: int, limit: int) -> list[ExpectedLog]:
     """Attempts whose log nobody could read for so long: their nodes are gone."""
     old = xxl_log.c.created_at < now_ms(conn) - older_ms
-    return _read(conn, sa.select(xxl_log).where(old).limit(limit))
+    found = sa.select(xxl_log, *_GIVEN).join(_run, _run.c.id == xxl_log.c.run_id, isouter=True)
+    return _read(conn, found.where(old).limit(limit))
 
 
 def _read(conn: sa.Connection, query: sa.Select[Any]) -> list[ExpectedLog]:
@@ -87,6 +91,7 @@ def _read(conn: sa.Connection, query: sa.Select[Any]) -> list[ExpectedLog]:
             log_id=row.log_id,
             time_ms=row.time_ms,
             lines=stored.get((row.run_id, row.attempt), 0),
+            given=None if row.job_id is None else GivenParameters(*(row[-len(_GIVEN) :])),
         )
         for row in rows
     ]

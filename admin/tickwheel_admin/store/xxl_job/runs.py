@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.runs import moves
 from tickwheel_admin.domain.runs.run import TIMEOUT, RunState
-from tickwheel_admin.domain.xxl_job.bridge import WATCHED_PER_NODE, RunFacts
+from tickwheel_admin.domain.xxl_job.bridge import WATCHED_PER_NODE, GivenParameters, RunFacts
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.expressions import among
 from tickwheel_admin.store.database.tables import run
@@ -37,6 +37,9 @@ def run_facts(conn: sa.Connection, run_ids: Iterable[int]) -> dict[int, RunFacts
             cancel_requested=each.cancel_requested_at is not None,
             cancel_reason=each.cancel_reason,
             now=now,
+            given=GivenParameters(
+                each.executor_id, each.job_id, each.job_revision, each.parameters
+            ),
         )
         for each in read_runs(conn, _RUNS, {"ids": sorted(set(run_ids))})
     }

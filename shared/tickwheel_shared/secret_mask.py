@@ -1,4 +1,6 @@
-"""Hides the values of a run's secrets in whatever its node sends or prints about the run.
+"""Hides the values of a run's secrets in whatever is written about the run.
+
+Nodes use it, and admins for executors of other protocols, whose nodes cannot.
 
 Values are found as they are and as programs usually write them: escaped in JSON, Python and HTML,
 percent-encoded, quoted for a shell. Of a value with several lines each line is hidden by itself.
@@ -17,10 +19,10 @@ from urllib.parse import quote, quote_plus
 
 import msgspec
 
-from tickwheel_executor.as_json import NULL
-from tickwheel_shared.protocol import RunRequest
+from .protocol import RunRequest
 
 HIDDEN = "•••"
+_NULL = b"null"
 MIN_LINE_CHARS = 4  # shorter lines of a value stand in every log
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
 _UNICODE = re.compile(r"\\u[0-9a-f]{4}")
@@ -73,7 +75,7 @@ class SecretMask:
         hidden = json.dumps(
             self._hide_value(json.loads(text)), ensure_ascii=False, separators=(",", ":")
         ).encode()
-        return msgspec.Raw(hidden) if len(hidden) <= limit else NULL
+        return msgspec.Raw(hidden) if len(hidden) <= limit else msgspec.Raw(_NULL)
 
     def begun_at(self, text: str) -> int:
         """Where the end of a text may be the beginning of a value; its length if it is not."""
