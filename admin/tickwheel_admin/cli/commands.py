@@ -7,10 +7,20 @@ import sys
 from collections.abc import Sequence
 
 from tickwheel_admin import __version__
-from tickwheel_admin.cli import audit, cron, db, demo, imports, scripts, serve, tokens, users
+from tickwheel_admin.cli import (
+    audit,
+    cron,
+    db,
+    demo,
+    imports,
+    scripts,
+    secret_key,
+    serve,
+    tokens,
+    users,
+)
 from tickwheel_admin.cli.common import Failure
 from tickwheel_admin.config import ConfigError
-from tickwheel_admin.services.secrets.cipher import new_key
 
 _EXAMPLES = """\
 examples:
@@ -55,20 +65,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tickwheel {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (serve, demo, db, users, tokens, cron, audit, imports, scripts):
+    for module in (serve, demo, db, users, tokens, cron, audit, imports, scripts, secret_key):
         module.register(commands)
-    secret_key = commands.add_parser(
-        "secret-key", help="print a new key for the setting secret_key"
-    )
-    secret_key.set_defaults(run=_print_secret_key)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(run=_print_version)
     return parser
-
-
-def _print_secret_key(_args: argparse.Namespace) -> int:
-    print(new_key())
-    return 0
 
 
 def _print_version(_args: argparse.Namespace) -> int:

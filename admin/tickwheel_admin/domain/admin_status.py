@@ -35,6 +35,9 @@ class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     changes: Mapping[
         str, int
     ] = {}  # topic of `services.events.events` → how often it changed there
+    # Ids of the keys of its `secret_key`, the one that encrypts first; (): it has none, or an
+    # earlier version does not tell.
+    secret_keys: tuple[str, ...] = ()
 
 
 def status_to_json(status: AdminStatus) -> str:

@@ -65,6 +65,7 @@ class Engine:
         self.membership = Membership(
             store, ids, events, admin_id=admin_id, name=name, url=url, version=version
         )
+        self._cipher = cipher or Cipher()
         self._links = links
         self._stall = stall
         self.leases = Leases(
@@ -93,7 +94,7 @@ class Engine:
             random=random,
             new_token=new_token,
             configs=configs,
-            secrets=SecretReader(cipher or Cipher()),
+            secrets=SecretReader(self._cipher),
             planning_is_behind=lambda: self.planner.is_behind,
         )
         self.recorder = Recorder(store, ids, self.dispatcher, events, configs=configs)
@@ -142,6 +143,7 @@ class Engine:
             loops=loops,
             stall=self._stall(),
             changes=self._events.counts(),
+            secret_keys=self._cipher.key_ids,
         )
         return status_to_json(status)
 

@@ -122,6 +122,28 @@ def test_every_command_explains_itself(
     assert f"usage: tickwheel {' '.join(command)}".strip() in capsys.readouterr().out
 
 
+def test_the_key_of_secrets_is_replaced(tmp_path: Path) -> None:
+    old, new = (run("secret-key").stdout.strip() for _ in range(2))
+    where = ("--data-dir", str(tmp_path / "data"))
+
+    async def set_one(services: Services) -> None:
+        made = await services.executors.create(COMMAND_LINE, name="billing", description="")
+        await services.secrets.put(COMMAND_LINE, made.id, "KEY", "canary7c1f9e")
+
+    config = load_config({"data_dir": where[1]}, environment={"TICKWHEEL_SECRET_KEY": old})
+    with_services(config, set_one)
+
+    lost = run("secret-key", "rotate", *where, environment={"TICKWHEEL_SECRET_KEY": new})
+    done = run("secret-key", "rotate", *where, environment={"TICKWHEEL_SECRET_KEY": f"{new},{old}"})
+    again = run("secret-key", "rotate", *where, environment={"TICKWHEEL_SECRET_KEY": new})
+
+    assert (lost.returncode, "  billing: KEY\n" in lost.stdout) == (1, True)
+    assert "1 encrypted anew" in done.stdout
+    assert "can be removed" in done.stdout
+    assert "0 encrypted anew" in again.stdout
+    assert (done.returncode, again.returncode) == (0, 0)
+
+
 def test_no_flag_takes_a_secret(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("serve", "demo", "token create", "user add", "user reset-password"):
         with pytest.raises(SystemExit):

@@ -87,6 +87,18 @@ class Cipher:
         except (ValueError, InvalidTag):
             raise SecretUnreadable("the stored secret was changed") from None
 
+    @property
+    def key_ids(self) -> tuple[str, ...]:
+        """Ids of the keys that it has, the one that encrypts first; an id tells nothing of a key.
+
+        The key of a file is among them once it was needed.
+        """
+        return tuple(self._keys)
+
+    def current_key(self) -> str:
+        """The id of the key that encrypts; raises Conflict secret_key.missing."""
+        return self._encrypting()[0]
+
     def is_current(self, stored: str) -> bool:
         """Whether the first key encrypted it."""
         return stored.split(".")[1:2] == [self._current]

@@ -57,6 +57,14 @@ def statuses_of_others(conn: sa.Connection, admin_id: int | None) -> dict[int, s
     return {row.id: row.status for row in rows if row.id != admin_id}
 
 
+def live_admin_statuses(conn: sa.Connection) -> list[tuple[str, str]]:
+    """Names of the admins that are up, and what each said of itself."""
+    rows = conn.execute(
+        sa.select(admin.c.name, admin.c.status).where(admin.c.lease_expires_at > now_ms(conn))
+    )
+    return [(row.name, row.status) for row in rows]
+
+
 def leave_admin(conn: sa.Connection, *, admin_id: int) -> None:
     """Take a stopping admin and its node sessions off the books."""
     conn.execute(sa.delete(node_session).where(node_session.c.admin_id == admin_id))

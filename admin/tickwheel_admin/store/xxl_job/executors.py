@@ -119,6 +119,16 @@ def change_xxl_executor(
     )
 
 
+def encrypt_token_anew(conn: sa.Connection, old: StoredXxlExecutor, *, token: str) -> bool:
+    """The same access token under another key; False: it was changed meanwhile."""
+    changed = conn.execute(
+        sa.update(xxl_executor)
+        .where(xxl_executor.c.executor_id == old.executor_id, xxl_executor.c.token == old.token)
+        .values(token=token)
+    )
+    return changed.rowcount == 1
+
+
 def delete_xxl_executor(conn: sa.Connection, executor_id: int) -> None:
     """Forget it and its addresses; nothing, for an executor of another protocol."""
     conn.execute(sa.delete(xxl_address).where(xxl_address.c.executor_id == executor_id))
