@@ -39,13 +39,21 @@ def cached(name: str, sources: Path, build: Callable[[Path], None], *, key: str 
 
 
 def maven(version: str) -> Callable[[Path], None]:
-    """Classes, and below `lib` the jars that they need."""
+    """Classes with this version of XXL-JOB, and below `lib` the jars that they need."""
+    return _maven("java", f"-Dxxl.version={version}")
 
+
+def quartz(version: str) -> Callable[[Path], None]:
+    """The same with this version of Quartz."""
+    return _maven("quartz", f"-Dquartz.version={version}")
+
+
+def _maven(project: str, version: str) -> Callable[[Path], None]:
     def build(directory: Path) -> None:
         _run(
             [
-                *("mvn", "--quiet", "--batch-mode", f"--file={SOURCES / 'java/pom.xml'}"),
-                *(f"-Dxxl.version={version}", f"-Dout={directory}"),
+                *("mvn", "--quiet", "--batch-mode", f"--file={SOURCES / project / 'pom.xml'}"),
+                *(version, f"-Dout={directory}"),
                 *("compile", "dependency:copy-dependencies"),
             ]
         )

@@ -34,6 +34,7 @@ examples:
   tickwheel audit xxl-job --from URL  what an existing XXL-JOB lost, doubled or ran late
   tickwheel import xxl-job --from URL what would be imported from it; --apply imports it
   tickwheel import crontab FILE       the same of the lines of a crontab
+  tickwheel import quartz --from URL  the same of the tables of Quartz 2
 
 Settings come from flags, the environment (TICKWHEEL_…) and a TOML file; see docs/configuration.md.
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from tickwheel_admin.cli.imports import crontab, xxl_job
+from tickwheel_admin.cli.imports import crontab, quartz, xxl_job
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -17,5 +17,5 @@ def register(subparsers: Subparsers) -> None:
         "import", help="bring the jobs of another scheduler here: XXL-JOB, crontab, Quartz"
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in (xxl_job, crontab):
+    for module in (xxl_job, crontab, quartz):
         module.register(commands)

@@ -153,13 +153,16 @@ class _Import:
     def _last_words(self, executor: str, failure: str | None) -> str:
         if failure is not None:
             return f"\n{failure}"
-        if self._args.apply:
-            state = "" if self._args.active else " New jobs are paused: resume them when they no"
-            more = "" if self._args.active else " longer run there."
-            return f"\nImported into {executor}.{state}{more}"
-        if self._out.wanted:
+        if not self._out.wanted:
+            return "\nThere is nothing to do."
+        if not self._args.apply:
             return f"\nNothing was changed. --apply imports it into {executor}."
-        return "\nThere is nothing to do."
+        if self._args.active:
+            return f"\nImported into {executor}."
+        return (
+            f"\nImported into {executor}. New jobs are paused: resume them when they no longer run"
+            " there."
+        )
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -115,7 +115,8 @@ class PlanWriter:
             return
         changes = f"; changes: {', '.join(job.changes)}" if job.changes else ""
         head = f"{SIGNS[job.fate]} {job.of.place}"
-        yield from wrapped(f"{head}: {job.name}{changes}" if job.name else head, " " * 6)
+        name = "" if job.of.place.endswith(job.name) else f": {job.name}"
+        yield from wrapped(f"{head}{name}{changes}", " " * 6)
         if job.fate is Fate.CREATED:
             for trigger in job.raw["triggers"][:3]:
                 yield from wrapped(f"      {_when(trigger)}", " " * 8)
