@@ -19,9 +19,10 @@ ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "CONTRIBUTING.md"
 PRODUCT = ("admin/", "executor_sdk/", "shared/", "sql/", "docs/jobs.md", "docs/schedules.md")
 TESTS = ("tests/admin/domain/", "tests/simulation/", "tests/interleavings/")
-OTHERS = (  # generated, examples that use what there is, and XXL-JOB's own strategies
+OTHERS = (  # generated, examples that use what there is, and what other schedulers have
     "admin/tickwheel_admin/console/documents.json",
     "admin/tickwheel_admin/cli/demo_jobs.py",
+    "admin/tickwheel_admin/domain/imports/quartz/triggers.py",
     "admin/tickwheel_admin/domain/xxl_job/mapping.py",
     "tests/admin/domain/xxl_job/test_mapping.py",
     "tests/simulation/xxl_executors/jobs.py",
