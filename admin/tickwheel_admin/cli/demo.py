@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tickwheel_admin.cli.common import Failure, held, listen, make_data_directory, with_services
+from tickwheel_admin.cli.demo_agent import AGENT_EXECUTOR, write_agent_config
 from tickwheel_admin.cli.demo_jobs import EXECUTOR, DemoData, environment_of_node, fill
 from tickwheel_admin.cli.demo_processes import Children
 from tickwheel_admin.cli.demo_xxl_job import PROGRAM, XXL_EXECUTOR, XxlDemoData, choose_port
@@ -26,8 +27,8 @@ _TOKEN_FILE = "executor-token"  # noqa: S105 - a file name
 
 _DESCRIPTION = """\
 Run Tickwheel here, to look around: one admin on an embedded database, an example executor with its
-nodes as processes of their own, one whose process speaks XXL-JOB's protocol, and some jobs. Stop it
-with Ctrl-C; started again, it goes on with the same data.
+nodes as processes of their own, one whose process speaks XXL-JOB's protocol, an agent for scripts,
+and some jobs. Stop it with Ctrl-C; started again, it goes on with the same data.
 """
 
 _EXAMPLES = """\
@@ -78,7 +79,8 @@ def _demo(args: argparse.Namespace) -> int:
 def _run(config: Config, directory: Path, executor: Path, *, nodes: int) -> int:
     make_data_directory(config)
     known_token = _read_token(directory)
-    data = with_services(config, lambda services: fill(services, known_token))
+    console = config.public_url
+    data = with_services(config, lambda services: fill(services, known_token, console=console))
     _write_token(directory, data.token)
 
     with Children(directory) as children:
@@ -105,6 +107,8 @@ def _run(config: Config, directory: Path, executor: Path, *, nodes: int) -> int:
             )
         if data.xxl_job is not None:
             _start_xxl_job(children, config, data.xxl_job, directory)
+        if data.agent_token is not None:
+            _start_agent(children, config, data.agent_token, directory)
         _announce(config, data, directory)
         return children.supervise()
 
@@ -115,6 +119,15 @@ def _start_xxl_job(children: Children, config: Config, data: XxlDemoData, direct
         XXL_EXECUTOR,
         [sys.executable, str(PROGRAM), "--name", data.app_name, "--port", str(port)],
         {"XXL_JOB_ADMIN_ADDRESS": config.public_url, "XXL_JOB_ACCESS_TOKEN": data.token},
+    )
+
+
+def _start_agent(children: Children, config: Config, token: str, directory: Path) -> None:
+    file = write_agent_config(directory, console=config.public_url)
+    children.start(
+        "agent",
+        [sys.executable, "-m", "tickwheel_executor.agent", "--config", str(file)],
+        {"TICKWHEEL_TOKEN": token},
     )
 
 
@@ -209,6 +222,12 @@ def _announce(config: Config, data: DemoData, directory: Path) -> None:
         lines += [
             "",
             f"The executor {XXL_EXECUTOR} speaks XXL-JOB's protocol, as your services may.",
+        ]
+    if data.agent_token is not None:
+        lines += [
+            "",
+            f"The executor {AGENT_EXECUTOR} is an agent, which runs scripts, commands, HTTP calls",
+            f"and SQL here; {shown / 'agent.toml'} says what it may.",
         ]
     lines += ["", f"Logs of all processes are in {shown}. Stop with Ctrl-C."]
     width = max(len(line) for line in lines)

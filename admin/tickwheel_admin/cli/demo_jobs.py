@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tickwheel_admin.cli.demo_agent import fill_agent
 from tickwheel_admin.cli.demo_xxl_job import XxlDemoData, fill_xxl_job
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.administration import COMMAND_LINE
@@ -286,18 +287,21 @@ class DemoData:
     token: str  # of the executor
     password: str | None  # one-time password; None when the first admin was made before
     xxl_job: XxlDemoData | None  # None: no executor of this protocol is the demo's
+    agent_token: str | None  # None: somebody uses the agent's executor for himself
 
 
-async def fill(services: Services, known_token: str | None) -> DemoData:
+async def fill(services: Services, known_token: str | None, *, console: str) -> DemoData:
     """Make what is missing; what somebody changed or deleted since the first time stays so.
 
     Args:
         known_token: what an earlier demo kept; another one is made when it does not work any more.
+        console: URL of the admin.
     """
     password = await services.users.ensure_first_admin()
     token = await _fill_executor(services, known_token)
     xxl_job = await fill_xxl_job(services)
-    return DemoData(token=token, password=password, xxl_job=xxl_job)
+    agent_token = await fill_agent(services, console)
+    return DemoData(token=token, password=password, xxl_job=xxl_job, agent_token=agent_token)
 
 
 async def _fill_executor(services: Services, known_token: str | None) -> str:

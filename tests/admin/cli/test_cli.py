@@ -423,6 +423,8 @@ class Demo:
                 continue
             if "--name" in words and f"127.0.0.1:{self.port}" in environment:
                 found[words[words.index("--name") + 1]] = int(entry.name)
+            elif f"{self.directory}/agent.toml" in words:
+                found["agent"] = int(entry.name)
         return found
 
 
@@ -438,8 +440,9 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
             what="the job that a node declares in its code",
         )
         assert [name for (name,) in demo.query("SELECT name FROM job ORDER BY name")] == [
-            "archive-orders", "close-day", "copy-archive", "find-primes", "flaky", "import-orders",
-            "mail-digest", "mail-invoices", "minutely-cleanup", "morning-prices", "poll-feeds",
+            "archive-orders", "close-day", "copy-archive", "count-words", "disk-space",
+            "find-primes", "flaky", "import-orders", "kernel", "mail-digest", "mail-invoices",
+            "minutely-cleanup", "monthly-sales", "morning-prices", "ping-console", "poll-feeds",
             "price-list", "quick", "read-ledger", "rebuild-index",
             "refresh-customer", "send-newsletter", "slow-report", "statements", "stock-sync",
             "stocktaking", "sync-export", "sync-orders", "train-model", "warm-cache",
@@ -458,8 +461,18 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
             timeout_seconds=60,
             what="a run of the executor of the protocol xxl_job, with its log",
         )
+        wait_until(
+            lambda: demo.query(
+                "SELECT DISTINCT job.name FROM run JOIN job ON job.id = run.job_id"
+                " WHERE job.handler IN ('script', 'command', 'http', 'sql')"
+                " AND job.name != 'count-words' AND run.state = 'succeeded' ORDER BY job.name"
+            )
+            == [("disk-space",), ("kernel",), ("monthly-sales",), ("ping-console",)],
+            timeout_seconds=90,
+            what="a run of each kind that an agent has",
+        )
         nodes = demo.children()
-        assert set(nodes) == {"legacy-orders", "node-1", "node-2"}
+        assert set(nodes) == {"agent", "legacy-orders", "node-1", "node-2"}
         os.kill(nodes["node-1"], signal.SIGKILL)
         demo.process.wait_for_line(r"node-1 ended \(signal SIGKILL\); starting it again")
         wait_until(lambda: demo.children().get("node-1"), what="the node to be started again")
@@ -473,7 +486,7 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
     with again.process:
         again.process.wait_for_line(r"reset-password admin", timeout_seconds=60)
         assert not re.search(ONE_TIME, again.process.output())
-        assert again.query("SELECT count(*) FROM job") == [(25,)]
+        assert again.query("SELECT count(*) FROM job") == [(30,)]
         assert again.query("SELECT max(id) FROM run") >= runs
         wait_until(
             lambda: again.query("SELECT id FROM node WHERE state = 'live'"), what="a live node"
