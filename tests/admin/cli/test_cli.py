@@ -462,12 +462,14 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
             what="a run of the executor of the protocol xxl_job, with its log",
         )
         wait_until(
-            lambda: demo.query(
-                "SELECT DISTINCT job.name FROM run JOIN job ON job.id = run.job_id"
-                " WHERE job.handler IN ('script', 'command', 'http', 'sql')"
-                " AND job.name != 'count-words' AND run.state = 'succeeded' ORDER BY job.name"
-            )
-            == [("disk-space",), ("kernel",), ("monthly-sales",), ("ping-console",)],
+            lambda: (
+                demo.query(
+                    "SELECT DISTINCT job.name FROM run JOIN job ON job.id = run.job_id"
+                    " WHERE job.handler IN ('script', 'command', 'http', 'sql')"
+                    " AND job.name != 'count-words' AND run.state = 'succeeded' ORDER BY job.name"
+                )
+                == [("disk-space",), ("kernel",), ("monthly-sales",), ("ping-console",)]
+            ),
             timeout_seconds=90,
             what="a run of each kind that an agent has",
         )
