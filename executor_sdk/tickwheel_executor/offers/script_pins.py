@@ -17,6 +17,7 @@ from tickwheel_shared.protocol import Script as SourceOfScript
 
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
 _KEY_BYTES = 32
+_KEY = re.compile(r"[A-Za-z0-9+/]{43}=")  # which may begin with a slash, as a path does
 
 
 class ScriptPins:
@@ -127,7 +128,7 @@ def _keys(texts: Sequence[str], problems: list[str]) -> list[Any]:
     keys: list[Any] = []
     for text in texts:
         try:
-            if text.startswith("/"):
+            if text.startswith("/") and not _KEY.fullmatch(text):
                 keys.append(_pem_key(text))
                 continue
             data = base64.b64decode(text, validate=True)

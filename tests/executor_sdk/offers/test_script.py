@@ -132,6 +132,12 @@ async def test_only_known_or_signed_scripts_run_where_the_owner_says_so(tmp_path
     assert "cannot be read: line 1" in (await run(offer, good)).message
 
 
+def test_a_key_may_begin_as_a_path_does() -> None:
+    key = base64.b64encode(bytes([0xFC] + [1] * 31)).decode()
+    assert key.startswith("/")
+    Script(languages=("shell",), public_keys=(key,))  # raises for a path that does not exist
+
+
 def test_keys_and_files_that_cannot_be_used_are_reported_together(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as raised:
         Script(
