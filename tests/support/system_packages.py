@@ -52,6 +52,18 @@ DATABASES = (
         without_it="tests on PostgreSQL are skipped",
     ),
 )
+INTERPRETERS = tuple(
+    SystemPackage(
+        name=name,
+        is_there=lambda program=program: shutil.which(program) is not None,
+        without_it=f"scripts in {language} are not tested",
+    )
+    for name, program, language in (
+        ("nodejs", "node", "JavaScript"),
+        ("php-cli", "php", "PHP"),
+        ("ruby", "ruby", "Ruby"),
+    )
+)
 # Debian's MariaDB brings them along; on other systems they are packages of their own.
 GALERA = tuple(
     SystemPackage(name=name, is_there=is_there, without_it="tests on Galera are skipped")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.availability import impossible
 from tickwheel_executor import ConfigurationError
 from tickwheel_executor.offers.children import settings
 from tickwheel_executor.offers.children.cgroups import NoCgroupsError, RunCgroups, prepare
@@ -100,7 +101,7 @@ def test_a_run_reads_from_its_group_what_the_kernel_killed(tmp_path: Path) -> No
 
 async def test_a_command_is_in_the_group_of_its_run() -> None:
     if CHILDREN.run_cgroups is None:
-        pytest.skip("no cgroups can be made here")
+        impossible("no cgroups can be made here")
     end = await command("cat", "/proc/self/cgroup")
     [own] = [line for line in end.lines() if line.startswith("0::")]
     assert own.rpartition("/")[2].startswith("run-1-1-")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.availability import NOT_HERE
 from tickwheel_executor import Run
 from tickwheel_executor.offers.children import ending
 from tickwheel_executor.offers.children.settings import ChildLimits, Children
@@ -89,7 +90,9 @@ async def test_limits_end_a_run_and_are_named() -> None:
     assert "Out of memory" in end.message
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start programs as another user")
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason=NOT_HERE + "only root can change users"
+)
 async def test_a_child_has_the_rights_of_its_user_only() -> None:
     offer = Script(languages=("shell",), children=Children(run_as="games"))
     text = (

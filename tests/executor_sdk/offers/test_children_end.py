@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.availability import NOT_HERE, impossible
 from tickwheel_executor import Run
 from tickwheel_executor.offers.children.running import Invocation, grace_of, run_child
 from tickwheel_executor.offers.children.settings import ChildLimits, Children
@@ -33,7 +34,7 @@ from .running import (
     until,
 )
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs subreapers")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason=NOT_HERE + "needs subreapers")
 
 # Each leaves a process with the mark in another way: it must be gone, too.
 ESCAPES = {
@@ -57,7 +58,7 @@ def children(request: pytest.FixtureRequest) -> Children:
     """With a cgroup for each run, where that is possible, and without."""
     found = Children(cgroups="off" if request.param == "signals" else "auto")
     if request.param == "cgroup" and found.run_cgroups is None:
-        pytest.skip("no cgroups can be made here")
+        impossible("no cgroups can be made here")
     return found
 
 
@@ -190,7 +191,9 @@ async def test_nothing_survives_the_death_of_its_supervisor(victim: str, tmp_pat
         assert (children.keeper.pid == keeper) == (victim == "supervisor")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start programs as another user")
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason=NOT_HERE + "only root can change users"
+)
 async def test_a_fork_bomb_is_limited_and_ends(tmp_path: Path) -> None:
     user = pwd.getpwnam("games")
     limits = ChildLimits(processes=60)

@@ -10,6 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from tests.support.availability import unavailable
 from tickwheel_executor import ConfigurationError
 from tickwheel_executor.offers.script import Script
 from tickwheel_executor.offers.script_pins import signed_text
@@ -50,7 +51,7 @@ async def test_every_language_gets_the_same(language: str) -> None:
     try:
         offer = Script(languages=(language,), children=CHILDREN)
     except ConfigurationError:
-        pytest.skip(f"no interpreter for {language}")
+        unavailable(f"there is no interpreter for {language}")
     end = await run(
         offer,
         source(language, PROGRAMS[language]),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.executor_sdk.offers.registry import handler_of
+from tests.support.availability import impossible
 from tickwheel_executor.handlers.signature import Signature
 from tickwheel_executor.offers.files import FileRoot, Files
 from tickwheel_executor.testing import HandlerEnd, run_handler
@@ -126,7 +127,7 @@ async def test_names_that_are_taken(
 def test_moves_between_file_systems(logs: Path) -> None:
     memory = Path("/dev/shm")
     if not memory.is_dir() or memory.stat().st_dev == logs.stat().st_dev:
-        pytest.skip("there is only one file system")
+        impossible("there is only one file system")
     other = memory / f"tickwheel-{os.getpid()}"
     other.mkdir()
     try:
