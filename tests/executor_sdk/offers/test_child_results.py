@@ -90,9 +90,7 @@ async def test_limits_end_a_run_and_are_named() -> None:
     assert "Out of memory" in end.message
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0, reason=NOT_HERE + "only root can change users"
-)
+@pytest.mark.skipif(os.geteuid() != 0, reason=NOT_HERE + "only root can change users")
 async def test_a_child_has_the_rights_of_its_user_only() -> None:
     offer = Script(languages=("shell",), children=Children(run_as="games"))
     text = (

@@ -191,9 +191,7 @@ async def test_nothing_survives_the_death_of_its_supervisor(victim: str, tmp_pat
         assert (children.keeper.pid == keeper) == (victim == "supervisor")
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0, reason=NOT_HERE + "only root can change users"
-)
+@pytest.mark.skipif(os.geteuid() != 0, reason=NOT_HERE + "only root can change users")
 async def test_a_fork_bomb_is_limited_and_ends(tmp_path: Path) -> None:
     user = pwd.getpwnam("games")
     limits = ChildLimits(processes=60)
