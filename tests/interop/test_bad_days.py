@@ -5,6 +5,7 @@ Starts are counted in the files that the handlers write, not by what anybody say
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 import threading
@@ -16,10 +17,11 @@ from typing import Any
 
 import pytest
 
+from tests.admin.xxl_job.stub import Behaviour, StubExecutor
 from tests.drill.proxy import FaultProxy
 from tests.e2e.cluster import AdminProcess, Cluster
 from tests.interop.clients import JAVA_3_3, OWN_C
-from tests.interop.teams import Team, make_team
+from tests.interop.teams import TOKEN, Team, make_team
 from tests.support.databases import fresh_database
 from tests.support.nightly import IS_NIGHT
 from tests.support.polling import wait_until
@@ -219,12 +221,40 @@ def test_one_that_is_restarted_at_its_port_within_its_lease(new_team: MakeTeam) 
         wait_until(lambda run=run: team.events(run) == ["start"], what="their starts")
     first.kill()
     team.start("one", port=first.port)
-    assert team.wait(never, timeout_seconds=60)["state"] == "lost"
+    assert team.wait(never, timeout_seconds=30)["state"] == "lost"
     ended = team.wait(again, timeout_seconds=90)
     assert (ended["state"], ended["attempt"]) == ("succeeded", 2)
     # Both processes write into the same file.
     assert team.events(again, first) == ["start", "start", "end"]
     assert team.events(never, first) == ["start"]
+
+
+@nightly
+async def test_one_that_is_replaced_between_two_beats_loses_its_run_soon(
+    cluster: Cluster, new_team: MakeTeam
+) -> None:
+    """Nobody finds nobody there: the connection of the last beat is gone, and no more."""
+    team = new_team("replaced", OWN_C)
+    stub = StubExecutor(
+        admin=cluster.admins[0].url, app_name=team.app, token=TOKEN, behaviour=Behaviour()
+    )
+    stub.behaviour.run_seconds = 600
+    await stub.start()
+    try:
+        await asyncio.to_thread(team.wait_for_nodes, 1)
+        run = await asyncio.to_thread(team.run, "anything", retry_on_lost=False)
+        await asyncio.to_thread(team.wait, run, "running")
+        await asyncio.sleep(4)  # a beat or two
+        await stub.crash()
+        await stub.start()
+        began = time.monotonic()
+        lost = await asyncio.to_thread(team.wait, run, "lost", timeout_seconds=40)
+        print(f"lost after {time.monotonic() - began:.1f} s")
+        assert lost["attempt"] == 1
+        said = "".join(admin.process.output() for admin in cluster.admins)
+        assert "xxl.process_replaced" in said
+    finally:
+        await stub.stop()
 
 
 def test_an_admin_that_is_told_to_end_loses_nothing(cluster: Cluster, new_team: MakeTeam) -> None:

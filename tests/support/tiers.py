@@ -214,10 +214,12 @@ NIGHTLY_MINUTES = {
     "rules on every database": 40,
     "interleavings": 60,
     "seeds of the simulator": 60,
+    "its seeds with executors of XXL-JOB": 60,
     "drills": 240,
 }
 FUZZ_SEEDS = 5
 SIMULATION_SEEDS = 3_000
+XXL_SEEDS = 800  # each with executors of XXL-JOB, under the full load
 INTERLEAVINGS = 30
 
 
@@ -237,6 +239,10 @@ def _nightly(report: Report, deadline: float) -> None:
     for part in (
         _command("tests.drill.soak", "--minutes", SOAK_MINUTES),
         _pytest("tests/admin", "tests/simulation", "tests/interleavings", processes=2),
+        _command(
+            *("tests.simulation", "--xxl-job"),
+            *(f"--first={night * XXL_SEEDS}", f"--seeds={XXL_SEEDS}"),
+        ),
         _pytest("tests/interop", processes=2, may_skip=True),
         _command("tests.drill"),
     ):

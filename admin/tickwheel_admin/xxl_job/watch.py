@@ -7,11 +7,10 @@ runs any more nor has reported is noticed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from tickwheel_admin.domain.xxl_job.bridge import ExpectedLog
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.services.xxl_job.nodes import DatabaseUnavailable, XxlNodes
 from tickwheel_admin.xxl_job import dialects
@@ -25,6 +24,7 @@ from tickwheel_admin.xxl_job.attempts import (
 )
 from tickwheel_admin.xxl_job.caller import ConnectionRefused, NoAnswer, NotSent
 from tickwheel_admin.xxl_job.dialects import BadAnswer, Meaning, wire_job_id
+from tickwheel_admin.xxl_job.ledger_look import LEDGER_SECONDS, LedgerLook
 from tickwheel_admin.xxl_job.log_reader import LogReader
 from tickwheel_admin.xxl_job.node import XxlNode
 from tickwheel_admin.xxl_job.registrar import XxlRegistrar
@@ -34,12 +34,10 @@ from tickwheel_shared.protocol import Outcome
 PROBE_SECONDS = 1.0  # between two questions about a run that is not confirmed
 ABSENT_SECONDS = 2.0  # for which a node denies a run before that is believed
 BUSY_SECONDS = 10.0  # for which a job is busy without a log before that is believed
-LEDGER_SECONDS = 5.0  # between two looks at which runs have ended
 IDLE_AGAIN_SECONDS = 2.5  # between two questions whether a job runs, when it did not
 LOST_SECONDS = 45.0  # executors send a callback again after 30 s
 REPLACED_SECONDS = 5.0  # … a new process at once, if the one before it has left any
 KILLED_SECONDS = 60.0  # some executors never report what was killed
-KILL_TRIED_SECONDS = 60.0  # for which a run that has ended in the ledger is told to end
 # Questions of one kind that are under way at the same time, over all nodes: none holds up another.
 PROBES_AT_ONCE = 50
 QUESTIONS_AT_ONCE = 100
@@ -73,6 +71,7 @@ class XxlWatch(Loop):
         self._nodes = nodes
         self._registrar = registrar
         self._logs = logs
+        self._ledger = LedgerLook(nodes, registrar, spawn=self._spawn)
         self._looked_at = 0.0
         self._first = 0  # the node that a pass begins with
         self._silent_under_way = 0
@@ -108,7 +107,7 @@ class XxlWatch(Loop):
         now = _now()
         if now - self._looked_at >= LEDGER_SECONDS:
             self._looked_at = now
-            await self._look_at_ledger()
+            await self._ledger.look()
         nodes = [node for node in self._registrar if node.is_admitted]
         for node in nodes:
             if node.is_restarted:
@@ -131,9 +130,10 @@ class XxlWatch(Loop):
             attempt = agenda.take(now)
             if attempt is None:
                 return
-            self._spawn(self._ask(node, lane, attempt))
+            self._silent_under_way += node.calls.is_silent
             agenda.under_way += 1
             lane.under_way += 1
+            self._spawn(self._ask(node, lane, attempt, is_silent=node.calls.is_silent))
 
     def _may_ask_silent(self, lane: _Lane, agenda: Agenda[RemoteAttempt]) -> bool:
         """Whether to ask a node whose last call was not answered: its beats tell when it is back"""
@@ -144,42 +144,22 @@ class XxlWatch(Loop):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _look_at_ledger(self) -> None:
-        """Forget what has ended, and adopt what others sent while they served a node, too."""
-        nodes = [node for node in self._registrar if node.is_admitted]
-        if not nodes:
-            return
-        try:
-            for node in nodes:
-                await self._forget_ended(node)
-            await self._adopt_unknown(nodes)
-        except DatabaseUnavailable:
-            # Nor could any report be taken meanwhile: runs that have ended may be told of only now.
-            for attempt in (each for node in nodes for each in node.attempts):
-                attempt.idle_since = None
-            raise
-
-    async def _adopt_unknown(self, nodes: Sequence[XxlNode]) -> None:
-        known = {each.run for node in nodes for each in node.attempts}
-        by_id = {node.node_id: node for node in nodes}
-        for facts in await self._nodes.live_runs_except(by_id, known):
-            # Those of a moment ago are this admin's own, and about to be sent.
-            if facts.age_seconds > LEDGER_SECONDS and facts.node_id is not None:
-                by_id[facts.node_id].adopt([facts])
-
     async def settle(self) -> None:
         """Wait for the questions under way; for tests."""
         while self._tasks:
             await asyncio.gather(*self._tasks)
 
     async def _time_out(self, node: XxlNode, attempt: RemoteAttempt) -> None:
-        attempt.timeout_at = None
-        await self._nodes.timed_out(attempt.run, attempt.attempt, attempt.token)
+        try:
+            await self._nodes.timed_out(attempt.run, attempt.attempt, attempt.token)
+        except DatabaseUnavailable:
+            node.attempts.deadlines.put(attempt, 0.0)
+            raise
 
-    async def _ask(self, node: XxlNode, lane: _Lane, attempt: RemoteAttempt) -> None:
+    async def _ask(
+        self, node: XxlNode, lane: _Lane, attempt: RemoteAttempt, *, is_silent: bool
+    ) -> None:
         agenda = lane.agenda(node.attempts)
-        is_silent = node.calls.is_silent
-        self._silent_under_way += is_silent
         try:
             await lane.ask(node, attempt)
         except (*_NO_ANSWER, DatabaseUnavailable):
@@ -295,37 +275,6 @@ class XxlWatch(Loop):
         elif now - attempt.idle_since >= LOST_SECONDS:
             text = "Its executor does not run it any more, and did not report its end."
             await node.runs.end(attempt, Outcome.CUT_OFF, text)
-
-    async def _forget_ended(self, node: XxlNode) -> None:
-        """Runs may have ended by a callback to another admin, or by the ledger's own rules."""
-        old = [each for each in node.attempts if _now() - each.began_at > LEDGER_SECONDS]
-        if not old:
-            return
-        facts = await self._nodes.facts(each.run for each in old)
-        ended: list[ExpectedLog] = []
-        for each in old:
-            known = facts.get(each.run)
-            if known is not None and known.is_live and known.attempt == each.attempt:
-                continue
-            if _is_to_be_killed(each):
-                self._spawn(node.runs.kill(each))
-                continue
-            node.attempts.remove(each)
-            expected = each.expected_log(node.node_id)
-            if expected is not None:
-                ended.append(expected)
-        if ended:
-            await self._nodes.expect_logs(ended)
-
-
-def _is_to_be_killed(attempt: RemoteAttempt) -> bool:
-    """Whether an attempt that has ended in the ledger may still run, and somebody wants its end."""
-    wanted_at = attempt.kill_wanted_at
-    return (
-        wanted_at is not None
-        and attempt.killed_at is None
-        and _now() - wanted_at < KILL_TRIED_SECONDS
-    )
 
 
 def _was_replaced(node: XxlNode, attempt: RemoteAttempt) -> bool:
