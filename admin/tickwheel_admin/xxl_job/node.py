@@ -34,6 +34,9 @@ REFUSED_SECONDS = 0.5  # between two beats while nobody listens there
 # registers is beaten at once.
 LONGEST_BEAT_SECONDS = 15.0
 LEAVING_SECONDS = 60.0
+# After which it is written again whether a node takes new runs: an admin that was frozen, and
+# served the node once, may have written what it knew then.
+DRAIN_SECONDS = 30.0
 STOP_SECONDS = 3.0  # for calls under way
 REFUSALS = 3  # beats in a row that found nobody: its process is gone
 
@@ -77,7 +80,9 @@ class XxlNode:
         # A process that is leaving and not admitted is asked until then whether it has runs still.
         self._silent_from = _now() + LEAVING_SECONDS
         self._drained: bool | None = None  # what its row says since it was admitted; None: unknown
+        self._drained_at = 0.0  # when that was written
         self._draining = asyncio.Lock()
+        self._is_stopping = False  # this admin serves it no more
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_beating = False
         self.calls = NodeCalls(address, executor, caller, refused=self._refused)
@@ -132,6 +137,7 @@ class XxlNode:
 
     async def stop(self) -> None:
         """Let calls under way end, then the session."""
+        self._is_stopping = True
         self.is_open = False
         self._hub.update(self)
         if self._tasks:
@@ -222,19 +228,22 @@ class XxlNode:
         self.calls.beat()
         self.heard = True
         self.heartbeat += 1
-        if self._session_id is None:
-            await self._admit()
-        else:
+        if self._session_id is not None:
             await self._write_draining()
+        elif not self._is_stopping:
+            await self._admit()
 
     async def _write_draining(self) -> None:
         """Write whether it takes new runs, if that is not written yet; tried with each beat."""
+        if self._is_stopping:
+            return  # another admin knows better by now
         async with self._draining:
             wanted = self.address.is_leaving
-            if self._drained != wanted and await self._membership.drain(
+            is_old = _now() - self._drained_at >= DRAIN_SECONDS
+            if (self._drained != wanted or is_old) and await self._membership.drain(
                 node_id=self.node_id, draining=wanted
             ):
-                self._drained = wanted
+                self._drained, self._drained_at = wanted, _now()
 
     def _beat_later(self) -> None:
         """Whoever is not there is asked more and more rarely."""

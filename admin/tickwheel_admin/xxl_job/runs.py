@@ -145,11 +145,12 @@ class NodeRuns:
                 # must not meet this call; until here, nothing was sent, or nothing was started.
                 self._refuse(attempt, Refusal.FULL, "it took too long to be called")
                 return
+            dialect = self._calls.dialect
             answer = await self._calls.ask(self._run_call(attempt, request), seconds=RUN_SECONDS)
             meaning = dialects.meaning(answer)
             if meaning is Meaning.WRONG_PATH and tries == 0:
-                other = Dialect.A if self._calls.dialect is Dialect.C else Dialect.C
-                self._calls.dialect = other
+                # Not the other of the one it has now: another call may have found out, too.
+                self._calls.dialect = Dialect.A if dialect is Dialect.C else Dialect.C
             elif meaning is Meaning.BUSY and tries < BUSY_TRIES:
                 await asyncio.sleep(BUSY_SECONDS)
             else:
@@ -280,7 +281,8 @@ class NodeRuns:
             copy=None,
             time_ms=facts.dispatched_at or 0,
             stage=Stage.SENDING,
-            began_at=_now() - facts.age_seconds,
+            # A database clock that was set back puts no instant of it into the future.
+            began_at=_now() - max(facts.age_seconds, 0.0),
             known_at=_now(),
             is_adopted=True,
             mask=facts.mask,

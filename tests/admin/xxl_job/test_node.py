@@ -13,6 +13,7 @@ import pytest
 from tests.admin.xxl_job.test_uncertain_runs import ADDRESS, EXECUTOR
 from tests.simulation.scheduler import SimLoop
 from tickwheel_admin.xxl_job import dialects
+from tickwheel_admin.xxl_job import node as node_module
 from tickwheel_admin.xxl_job.beats import MISSING_AT_ONCE, XxlBeats
 from tickwheel_admin.xxl_job.caller import ConnectionRefused, NodeCaller, NotSent, Reply
 from tickwheel_admin.xxl_job.node import XxlNode
@@ -104,6 +105,20 @@ async def test_a_drain_that_was_not_stored_is_written_again() -> None:
     assert books.written == [False, True]
 
 
+async def test_what_an_admin_wrote_that_knew_it_no_better_is_mended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was frozen, and wrote that the node takes no runs when another one served it already."""
+    books = Books()
+    node = node_of(books)
+    await beat(node)
+    await beat(node)
+    assert books.written == [False]
+    monkeypatch.setattr(node_module, "DRAIN_SECONDS", 0.0)
+    await beat(node)
+    assert books.written == [False, False]
+
+
 async def test_the_last_of_two_drains_counts() -> None:
     books = Books()
     node = node_of(books)
@@ -117,6 +132,18 @@ async def test_the_last_of_two_drains_counts() -> None:
     await beat(node)
     assert books.written[-1] is False
     assert node.is_restarted
+
+
+async def test_a_beat_that_ends_when_another_admin_serves_the_node_changes_nothing() -> None:
+    books, caller = Books(), Caller()
+    node = node_of(books, caller)
+    node.update(LEAVING, EXECUTOR)
+    caller.hangs = True
+    node.beat(asyncio.get_running_loop().time())
+    await asyncio.sleep(0)
+    await node.stop()
+    assert not node.is_admitted
+    assert books.written == []
 
 
 async def test_a_node_whose_parting_fails_can_be_stopped() -> None:

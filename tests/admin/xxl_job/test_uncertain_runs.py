@@ -677,3 +677,35 @@ def test_an_end_that_the_ledger_does_not_take_is_told_later(loop: SimLoop) -> No
         assert len(bridge.said) == 1
 
     loop.run_until_complete(story())
+
+
+def test_a_run_of_the_future_is_looked_after_as_well(loop: SimLoop) -> None:
+    """The database's clock was set back since it was claimed."""
+
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts(state=RunState.RUNNING, age_ms=-770_000)
+        bridge.executor.busy.add(5)
+        bridge.executor.logs[log_id(3, 1, 0)] = ["begun"]
+        attempt = bridge.runs.adopt(bridge.ledger[3])
+        await bridge.live(15)
+        assert attempt.copy == 0
+        stop = Cancel(run=3, attempt=1, token="token", reason=CancelReason.OPERATOR)
+        await bridge.runs.cancel(stop)
+        assert bridge.executor.told("/kill") == [{"jobId": 5}]
+
+    loop.run_until_complete(story())
+
+
+def test_calls_at_the_same_time_find_the_other_path_together(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger = {3: facts(3), 4: facts(4)}
+        no_path = b'{"code":500,"msg":"invalid request, uri-mapping(/run) not found."}'
+        bridge.executor.says["/run"] = no_path
+        await bridge.runs.start([request(3), request(4)])
+        await asyncio.sleep(1)
+        assert len(bridge.executor.told("/trigger")) == 2
+        assert [type(each) for each in bridge.said] == [Accepted, Accepted]
+
+    loop.run_until_complete(story())

@@ -26,6 +26,8 @@ STARTED_UNSEEN = {
 }
 # The same attempt may be started twice, for: nothing but a proxy sends a request twice.
 STARTED_TWICE = {Mishap.REPEATED}
+# A run may be killed although nobody wanted that, for:
+KILLED_UNWANTED = {Mishap.KILLED_AGAIN, Mishap.KILLED_BY_ANOTHER}
 # A run may be taken for lost while it runs, or be given up for one that nobody runs, for:
 LOST_WHILE_IT_RUNS = {
     Mishap.SAID_IDLE,  # its executor denied it

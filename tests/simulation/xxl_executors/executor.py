@@ -103,6 +103,11 @@ class SimExecutor:
             return self._done()
         return self._failed("job thread is running or has trigger queue.")
 
+    def log_ids_of(self, wire_job: int) -> list[int]:
+        """What runs or waits of a wire job."""
+        thread = self.threads.get(wire_job)
+        return [order.log_id for order in thread.all] if thread is not None else []
+
     def _run(self, said: dict[str, Any]) -> bytes:
         order = _Order(
             said["logId"], said["logDateTime"], said["executorHandler"], said["executorTimeout"]

@@ -28,6 +28,9 @@ class Mishap(StrEnum):
     REPEATED = "repeated"  # the network brought the call twice
     DISK_LOST = "disk_lost"  # its process was replaced by one with an empty disk
     SILENCED = "silenced"  # its report was thrown away, by its executor's own fault
+    KILLED_AGAIN = "killed_again"  # the network brought the call to end its job twice
+    # While two admins served its address: one of them ended a run of its own, of the same wire job.
+    KILLED_BY_ANOTHER = "killed_by_another"
     RESTARTED = "restarted"  # its process was replaced by another one at the same address
 
 
