@@ -19,7 +19,9 @@ class RestartSigns:
 
     def __init__(self) -> None:
         self._was_refused = False
-        self._keeps = False  # it had the connection of a beat at the next one still
+        # Whether it has the connection of a beat at the next one still; None: not seen yet.
+        self._keeps: bool | None = None
+        self._is_doubtful = False  # it closed the first one: it keeps none, or was replaced
         self._answered_at = float("-inf")
 
     def refused(self) -> None:
@@ -34,9 +36,17 @@ class RestartSigns:
             is_new_connection: the beat before left none.
         """
         is_soon = now - self._answered_at < _TELLING_SECONDS
-        is_other = self._was_refused or (self._keeps and is_soon and is_new_connection)
+        is_other = self._was_refused
         self._was_refused = False
-        if is_soon:
-            self._keeps = not is_new_connection
+        if is_soon and is_new_connection:
+            is_other = is_other or self._keeps is True
+            self._is_doubtful = self._keeps is None
+            self._keeps = None if self._keeps else False
+        elif is_soon:
+            is_other = is_other or self._is_doubtful  # it keeps them, so it was replaced before
+            self._is_doubtful = False
+            self._keeps = True
+        else:
+            self._is_doubtful = False
         self._answered_at = now
         return is_other

@@ -181,6 +181,8 @@ SIGNS: list[tuple[str, list[tuple[float, bool]], bool]] = [
     ("… which we may have done", [(0, True), (3, False), (4, True)], False),
     ("one that keeps none", [(0, True), (3, True), (3, True)], False),
     ("one that keeps none any more", [(0, True), (3, False), (3, True), (3, True)], False),
+    ("one that closed the first", [(0, True), (3, True), (3, False)], True),
+    ("… and was noticed", [(0, True), (3, True), (3, False), (3, False)], False),
     ("after silence", [(0, True), (3, False), (60, True)], False),
 ]
 
