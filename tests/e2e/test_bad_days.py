@@ -102,7 +102,7 @@ def test_an_admin_says_that_its_database_is_away_and_heals(
             assert (answer.status, answer.code) == (503, "database.unavailable")
             answer = api.ask("POST", f"/jobs/{job}/run", {})
             assert (answer.status, answer.code) == (503, "database.unavailable")
-            admin.process.wait_for_http(f"{admin.url}/healthz", status=503)
+            admin.process.wait_for_http(f"{admin.url}/healthz", status=503, timeout_seconds=30)
             time.sleep(2)  # the handler ends meanwhile: its result has nowhere to go
         finally:
             own_server.start()

@@ -46,7 +46,7 @@ def report(outcomes: Iterable[Outcome]) -> int:
 def report_mutations(names: Sequence[str], seeds: Sequence[int], options: Options) -> int:
     """Print the seed that notices each mutation; returns how many no seed noticed."""
     unseen = 0
-    for name, outcome, tried in first_failing(names, seeds, options):
+    for name, outcome, tried in first_failing(dict.fromkeys(names, seeds), options):
         if outcome is None:
             unseen += 1
             print(f"{name}: noticed by none of {tried} seeds", flush=True)

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import replace
@@ -70,9 +70,11 @@ def simulate_all(
 
 
 def first_failing(
-    names: Sequence[str], seeds: Sequence[int], options: Options, *, processes: int | None = None
+    seeds: Mapping[str, Sequence[int]], options: Options, *, processes: int | None = None
 ) -> Iterator[tuple[str, Outcome | None, int]]:
     """(mutation, the first outcome with a violation if there is one, seeds tried) as they come.
+
+    `seeds` are those to try of each mutation, in their order.
 
     Each mutation has a process of its own, for it cannot be undone.
     """
@@ -81,7 +83,7 @@ def first_failing(
     ) as pool:
         try:
             for future in as_completed(
-                [pool.submit(_first_failing, name, seeds, options) for name in names]
+                [pool.submit(_first_failing, name, each, options) for name, each in seeds.items()]
             ):
                 yield future.result()
         finally:

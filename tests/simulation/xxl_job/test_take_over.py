@@ -18,8 +18,8 @@ from tests.support.servers import DatabaseServer
 from tests.support.xxl_job.schemas import create_tables
 
 _FIRST, _, _LAST = os.environ.get("TICKWHEEL_XXL_SEEDS", "").partition("-")
-SEEDS = range(int(_FIRST or 1), int(_LAST or _FIRST or often(50, by_night=1_000)) + 1)
-SEEDS_PER_TEST = 50
+SEEDS = range(int(_FIRST or 1), int(_LAST or _FIRST or often(25, by_night=1_000)) + 1)
+SEEDS_PER_TEST = 25
 SWITCH_SEEDS = range(1, 121)  # each of the switches is found among the first of them
 
 
