@@ -6,6 +6,7 @@ database could break what it is about.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -27,6 +28,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if marker.kwargs.get("nightly") and not IS_NIGHT:
             kinds = [kind for kind in kinds if kind == "sqlite"]
         metafunc.parametrize("store_url", kinds, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def kept_umask() -> Iterator[None]:
+    """Commands that a test runs in its own process set another one; the next test has the old."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Two admins and three nodes at 50 fires a second, while their database crashes.
+"""Two admins and three nodes at 30 fires a second, while their database crashes.
 
 The database servers are durable here, as in production: what they acknowledged must be there after
 their own `kill -9`.

@@ -1,4 +1,4 @@
-"""Two admins and three nodes at 50 fires a second, while an admin and a node are killed."""
+"""Two admins and three nodes at 30 fires a second, while an admin and a node are killed."""
 
 from __future__ import annotations
 

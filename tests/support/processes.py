@@ -130,7 +130,7 @@ class ManagedProcess:
             if not self.is_running:
                 raise ProcessEndedError(self._story(f"ended before {url} answered {status}"))
             try:
-                with urllib.request.urlopen(url, timeout=2) as response:
+                with urllib.request.urlopen(url, timeout=10) as response:
                     return bool(response.status == status)
             except urllib.error.HTTPError as error:
                 error.close()

@@ -27,8 +27,6 @@ class Report:
     problems: list[str] = field(default_factory=list)
     shares_output: bool = False
     """Other tiers write at the same time: each line names its tier."""
-    niceness: int = 0
-    """Of its processes, as `nice` takes it."""
 
     def say(self, text: str) -> None:
         """Print this at once, without mixing it with the lines of another tier."""

@@ -41,8 +41,6 @@ class Tier:
     """With 2 cores, beside the other lane; those of a lane add up to 15 minutes at most."""
     run: Callable[[Report, float], None]
     lane: int = 1
-    niceness: int = 0
-    """How far its processes stand back behind those of another lane."""
     needs: tuple[SystemPackage, ...] = ()
     first_seconds: int = 0
     """What it may take more the first time on a machine, to fetch and build what then stays."""
@@ -122,11 +120,10 @@ def _files(names: Sequence[str]) -> list[str]:
 
 
 TIERS = (
-    Tier(name="lint", budget_seconds=40, run=_lint, niceness=5),
+    Tier(name="lint", budget_seconds=40, run=_lint),
     Tier(
         name="unit",
         budget_seconds=420,
-        niceness=5,
         run=_pytest(
             "tests/admin",
             "tests/shared",
@@ -147,7 +144,6 @@ TIERS = (
     Tier(
         name="simulation",
         budget_seconds=240,
-        niceness=5,
         run=_pytest("tests/simulation", "tests/interleavings", processes=2),
         needs=(*system_packages.DATABASES, *system_packages.GALERA),
     ),
@@ -158,10 +154,10 @@ TIERS = (
         run=_pytest(
             "tests/drill",
             "tests/e2e",
-            processes=2,
-            # One that starts few fires beside one that starts many.
+            processes=3,  # they mostly wait
             first=(
                 "tests/e2e/test_killed_processes.py",
+                "tests/drill/test_drills.py",
                 "tests/e2e/test_bad_days.py",
                 "tests/e2e/test_crashed_database.py",
             ),
@@ -313,7 +309,6 @@ def _run_tier(tier: Tier, *, shares_output: bool = False) -> Report:
         tier=tier.name,
         budget_seconds=tier.budget_seconds,
         shares_output=shares_output,
-        niceness=tier.niceness,
     )
     report.say(f"\n--- {tier.name} (budget {tier.budget_seconds} s) ---")
     started = time.monotonic()
@@ -329,7 +324,7 @@ def _run(command: Sequence[str], report: Report, deadline: float) -> int:
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     shared = report.shares_output
     process = subprocess.Popen(
-        [*(["nice", "-n", str(report.niceness)] if shared else []), *command],
+        command,
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE if shared else None,

@@ -46,7 +46,7 @@ def services_over(
 ) -> Services:
     """The use cases, with cheap passwords and a throttle of the test's own."""
     passwords = passwords or cheap_passwords()
-    services = create_services(store, passwords=passwords)
+    services = create_services(store, passwords=passwords, cipher=Cipher([SECRET_KEY]))
     logins = Logins(store, services.ids, services.events, passwords, throttle=throttle, sleep=sleep)
     return replace(services, logins=logins)
 

@@ -149,7 +149,7 @@ async def test_others_are_answered_while_two_hundred_log_in(site: Served) -> Non
         return response.status
 
     logins = asyncio.gather(*(attempt(n) for n in range(200)))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not logins.done():
             assert (await site.client.get("/healthz")).status == 200
     assert set(await logins) <= {401, 422, 429}
