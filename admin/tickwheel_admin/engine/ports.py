@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+
+import sqlalchemy as sa
 
 from tickwheel_admin.domain.executors.node import NodeTargets
 from tickwheel_admin.store.executors.nodes import Arrival as Arrival
-from tickwheel_shared.protocol import FromNode, Message, RunKey
+from tickwheel_shared.protocol import FromNode, Message, RunKey, RunRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTime:
+    """When the transaction was that gave a node its runs."""
+
+    at_ms: int  # by the database's clock: `dispatched_at` of the runs
+    asked_at: float  # by the event loop's clock, in seconds: it had not begun by then
 
 
 class Session(Protocol):
@@ -29,6 +39,10 @@ class Session(Protocol):
 
 class NodeSocket(Session, Protocol):
     """A way to a node: a WebSocket that it opened (`links`), or calls to it (`xxl_job`)."""
+
+    def start(self, requests: Sequence[RunRequest], claim: ClaimTime) -> None:
+        """Queue the runs of one claim, whose transaction is committed."""
+        ...
 
     token_hash: str  # SHA-256 of the executor token that it came with
     is_open: bool  # may be given runs
@@ -70,6 +84,10 @@ class NodeLinks(Protocol):
         """Queue messages for a node; False when it has no socket here."""
         ...
 
+    def start(self, node_id: int, requests: Sequence[RunRequest], claim: ClaimTime) -> bool:
+        """Queue the runs of one claim for a node; False when it has no socket here."""
+        ...
+
     def acknowledge(self, renewed: Mapping[int, int]) -> None:
         """The renewals that cover these heartbeats (node id → sequence) are committed."""
         ...
@@ -104,8 +122,16 @@ class HeldPart:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredFirst:
+    """Rows that are stored with the messages behind it, in the same transaction or one before."""
+
+    write: Callable[[sa.Connection, Sequence[Any]], None]  # adds rows; those there are left alone
+    rows: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class NodeMessage:
     """A message of a node, and the session that it came from."""
 
     session: Session
-    message: FromNode | HeldPart
+    message: FromNode | HeldPart | StoredFirst

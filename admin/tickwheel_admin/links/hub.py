@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from tickwheel_admin.domain.executors.node import NodeTargets
-from tickwheel_admin.engine.ports import NodeSocket
+from tickwheel_admin.engine.ports import ClaimTime, NodeSocket
 from tickwheel_admin.links.frame_budget import FrameBudget
-from tickwheel_shared.protocol import Admins, Drain, HeartbeatAck, Message, SetSlots
+from tickwheel_shared.protocol import Admins, Drain, HeartbeatAck, Message, RunRequest, SetSlots
 
 
 class LinkHub:
@@ -62,6 +62,13 @@ class LinkHub:
         if session is None or not session.is_open:
             return False
         session.send(messages)
+        return True
+
+    def start(self, node_id: int, requests: Sequence[RunRequest], claim: ClaimTime) -> bool:
+        session = self._sessions.get(node_id)
+        if session is None or not session.is_open:
+            return False
+        session.start(requests, claim)
         return True
 
     def set_targets(self, targets: Mapping[int, NodeTargets]) -> None:

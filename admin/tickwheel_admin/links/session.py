@@ -12,6 +12,7 @@ from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.domain.executors.node import HEARTBEAT_MS, LEASE_MS, NodeTargets
 from tickwheel_admin.domain.input.node_manifest import NodeManifest
 from tickwheel_admin.engine.membership.membership import AdmittedNode, Membership
+from tickwheel_admin.engine.ports import ClaimTime
 from tickwheel_admin.engine.recorder.loop import Recorder
 from tickwheel_admin.links.channel import NodeChannel
 from tickwheel_admin.links.cleaning import clean
@@ -31,6 +32,7 @@ from tickwheel_shared.protocol import (
     Level,
     Message,
     Notice,
+    RunRequest,
     Welcome,
     agree_version,
     decode_from_node,
@@ -95,6 +97,10 @@ class NodeSession:
             self._outbox.clear()
             self.close(1013, "the node does not read")
         self._outbox_filled.set()
+
+    def start(self, requests: Sequence[RunRequest], claim: ClaimTime) -> None:
+        """Queue the runs of one claim."""
+        self.send(requests)
 
     def opened(self) -> None:
         """The node may be sent runs from now on."""

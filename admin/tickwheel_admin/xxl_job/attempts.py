@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 from tickwheel_admin.domain.xxl_job.bridge import ExpectedLog
 from tickwheel_admin.xxl_job.agenda import Agenda
-from tickwheel_admin.xxl_job.dialects import log_id, wire_job_id
+from tickwheel_admin.xxl_job.dialects import LogId, log_id, wire_job_id
 from tickwheel_shared.protocol import RunKey
 from tickwheel_shared.secret_mask import SecretMask
 
@@ -39,6 +39,7 @@ class RemoteAttempt:
     stage: Stage
     began_at: float
     known_at: float  # since when this admin knows of it
+    running_at: float | None = None  # since when its node is known to have it
     timeout_at: float | None = None  # when to stop it; None: its node or the engine does
     lines: int = 0  # of its log, sent to the recorder so far
     is_adopted: bool = False  # somebody else may have sent some
@@ -102,6 +103,11 @@ class RemoteAttempts:
     def get(self, run: int, attempt: int) -> RemoteAttempt | None:
         found = self._by_run.get(run)
         return found if found is not None and found.attempt == attempt else None
+
+    def of_log_id(self, said: LogId) -> RemoteAttempt | None:
+        """The attempt that a logId stands for."""
+        found = self._by_run.get(said.run)
+        return found if found is not None and found.attempt & 0xFF == said.attempt_low else None
 
     def runs_handler(self, handler: str) -> bool:
         """Whether an attempt of this handler is here."""

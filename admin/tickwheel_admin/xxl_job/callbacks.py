@@ -13,13 +13,14 @@ import structlog
 
 from tickwheel_admin.domain.xxl_job.bridge import ClientKind, ExpectedLog, RunFacts
 from tickwheel_admin.engine.batching import Coalescer
+from tickwheel_admin.engine.ports import StoredFirst
 from tickwheel_admin.engine.recorder.loop import Recorder
-from tickwheel_admin.services.xxl_job.nodes import XxlNodes
+from tickwheel_admin.services.xxl_job.nodes import XxlNodes, store_expected_logs
 from tickwheel_admin.xxl_job.dialects import Callback, read_log_id
+from tickwheel_admin.xxl_job.known_runs import known_runs
 from tickwheel_admin.xxl_job.registrar import XxlRegistrar
 from tickwheel_shared.protocol import (
     MAX_RESULT_BYTES,
-    FromNode,
     Message,
     Outcome,
     Result,
@@ -59,7 +60,6 @@ class Callbacks:
         self._registrar = registrar
         self._sessions: dict[int, _ReportSession] = {}  # by executor
         self._facts = Coalescer(self._read_facts, limit=CALLBACKS_PER_BATCH)
-        self._expected = Coalescer(self._expect, limit=CALLBACKS_PER_BATCH)
 
     async def take(
         self, callbacks: Sequence[Callback], *, executors: Collection[int], client: ClientKind
@@ -78,11 +78,16 @@ class Callbacks:
         unknown = 0
         foreign: list[int] = []  # executors
         ids = [read_log_id(each.log_id) for each in callbacks]
+        by_run = known_runs(self._registrar, ids, executors)
         facts = await asyncio.gather(
-            *(self._facts.submit(each.run) for each in ids if each is not None)
+            *(
+                self._facts.submit(each.run)
+                for each in ids
+                if each is not None and each.run not in by_run
+            )
         )
-        by_run = {each.run: each for each in facts if each is not None}
-        expected: list[ExpectedLog] = []
+        by_run.update({each.run: each for each in facts if each is not None})
+        expected: defaultdict[int, list[ExpectedLog]] = defaultdict(list)  # by executor
         for callback, named in zip(callbacks, ids, strict=True):
             known = by_run.get(named.run) if named is not None else None
             if named is None or known is None:
@@ -102,7 +107,7 @@ class Callbacks:
                 continue
             results[known.executor_id].append(_result(callback, known, attempt, token, client))
             if known.node_id is not None and attempt == known.attempt:
-                expected.append(
+                expected[known.executor_id].append(
                     ExpectedLog(
                         run=known.run,
                         attempt=attempt,
@@ -112,12 +117,10 @@ class Callbacks:
                         time_ms=known.dispatched_at or callback.time_ms or 0,
                     )
                 )
-        if expected:
-            # Before the results: an admin that dies in between leaves a log that is read in vain.
-            await self._expected.submit(tuple(expected))
         for executor_id, of_executor in results.items():
-            await self._session(executor_id).record(of_executor)
-        self._forget(expected)
+            logs = expected[executor_id]
+            await self._session(executor_id).record(of_executor, logs)
+            self._forget(logs)
         if unknown:
             log.info("xxl.callbacks_unknown", count=unknown)
         recorded = sum(map(len, results.values()))
@@ -141,10 +144,6 @@ class Callbacks:
         found = await self._nodes.facts(run_ids)
         return [found.get(run_id) for run_id in run_ids]
 
-    async def _expect(self, batches: Sequence[Sequence[ExpectedLog]]) -> list[None]:
-        await self._nodes.expect_logs([each for batch in batches for each in batch])
-        return [None] * len(batches)
-
 
 class _ReportSession:
     """Towards the recorder: whoever reports for an executor, and waits for receipts."""
@@ -165,8 +164,12 @@ class _ReportSession:
     def opened(self) -> None:
         """It never is: it says nothing but results."""
 
-    async def record(self, results: Sequence[Result]) -> None:
-        """Return once all are committed, or refused for good; raises NotRecorded."""
+    async def record(self, results: Sequence[Result], logs: Sequence[ExpectedLog]) -> None:
+        """Return once all are committed, or refused for good; raises NotRecorded.
+
+        Args:
+            logs: of these attempts, to be noted for reading with their results.
+        """
         loop = asyncio.get_running_loop()
         futures = []
         for result in results:
@@ -176,8 +179,8 @@ class _ReportSession:
         try:
             async with asyncio.timeout(RECEIPT_SECONDS):
                 await self._recorder.room(self)
-                messages: Sequence[FromNode] = list(results)
-                self._recorder.receive(self, messages)
+                first = [StoredFirst(store_expected_logs, logs)] if logs else []
+                self._recorder.receive(self, [*first, *results])
                 await asyncio.gather(*futures)
         except TimeoutError:
             raise NotRecorded from None

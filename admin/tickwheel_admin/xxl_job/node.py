@@ -14,7 +14,7 @@ from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.domain.executors.node import ANY_HANDLER, NodeTargets
 from tickwheel_admin.domain.xxl_job.bridge import NODE_SLOTS, RunFacts, XxlAddress, XxlExecutor
 from tickwheel_admin.engine.membership.membership import Membership
-from tickwheel_admin.engine.ports import Arrival, NodeHub
+from tickwheel_admin.engine.ports import Arrival, ClaimTime, NodeHub
 from tickwheel_admin.engine.recorder.loop import Recorder
 from tickwheel_admin.services.xxl_job.nodes import DatabaseUnavailable, XxlNodes
 from tickwheel_admin.xxl_job import dialects
@@ -99,9 +99,6 @@ class XxlNode:
 
     def send(self, messages: Sequence[Message]) -> None:
         """Carry out what the engine asks for; other messages mean nothing to such a node."""
-        requests = [message for message in messages if isinstance(message, RunRequest)]
-        if requests:
-            self._spawn(self.runs.start(requests))
         for message in messages:
             match message:
                 case Query():
@@ -110,6 +107,10 @@ class XxlNode:
                     self._spawn(self.runs.cancel(message))
                 case _:
                     pass
+
+    def start(self, requests: Sequence[RunRequest], claim: ClaimTime) -> None:
+        """Call the process for each of them."""
+        self.runs.start(requests, claim)
 
     def opened(self) -> None:
         """What it held is recorded: it may be given runs."""

@@ -11,6 +11,7 @@ import structlog
 
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.xxl_job.bridge import ClientKind, RunFacts
+from tickwheel_admin.engine.ports import ClaimTime
 from tickwheel_admin.services.xxl_job.nodes import XxlNodes
 from tickwheel_admin.xxl_job import dialects
 from tickwheel_admin.xxl_job.attempts import RemoteAttempt, RemoteAttempts, Stage
@@ -80,18 +81,10 @@ class NodeRuns:
         """Whether calls that start or stop runs wait for their turn."""
         return self._turns.locked()
 
-    async def start(self, requests: Sequence[RunRequest]) -> None:
-        asked_at = _now()
-        facts = await self._nodes.facts(request.run for request in requests)
+    def start(self, requests: Sequence[RunRequest], claim: ClaimTime) -> None:
+        """Call the node for each run of a claim that is committed."""
+        now = _now()
         for request in requests:
-            known = facts.get(request.run)
-            if (
-                known is None
-                or known.state is not RunState.DISPATCHED
-                or not _is_of(known, request)
-            ):
-                log.info("xxl.run_outdated", run_id=request.run)
-                continue
             if self._attempts.get(request.run, request.attempt) is not None:
                 continue  # sent again
             attempt = RemoteAttempt(
@@ -101,14 +94,14 @@ class NodeRuns:
                 job_id=request.job_id,
                 handler=request.handler,
                 copy=None,
-                time_ms=known.dispatched_at or 0,
+                time_ms=claim.at_ms,
                 stage=Stage.SENDING,
-                began_at=asked_at,
-                known_at=asked_at,
+                began_at=now,
+                known_at=now,
                 mask=mask_of(request),
             )
             if request.timeout_ms is not None and not self._is_java:
-                attempt.timeout_at = asked_at + request.timeout_ms / 1000
+                attempt.timeout_at = now + request.timeout_ms / 1000
             if self._is_go and self._attempts.runs_handler(request.handler):
                 self._say(_refused(attempt.key, Refusal.FULL, "it runs a handler once at a time"))
                 continue
@@ -117,9 +110,8 @@ class NodeRuns:
                     _refused(attempt.key, Refusal.FULL, "as many of this job run there as can")
                 )
                 continue
-            # A database clock that was set back makes no claim younger than it can be.
-            age = max(known.age_seconds, 0.0)
-            self._spawn(self._call_run(attempt, request, asked_at + START_SECONDS - age))
+            # No database's clock is asked for the age of the claim: it may be set back.
+            self._spawn(self._call_run(attempt, request, claim.asked_at + START_SECONDS))
 
     async def _call_run(self, attempt: RemoteAttempt, request: RunRequest, begin_by: float) -> None:
         """Ask the node to start a run.
@@ -298,6 +290,7 @@ class NodeRuns:
 
     def confirm(self, attempt: RemoteAttempt) -> None:
         """The node has the attempt."""
+        attempt.running_at = _now()
         if attempt.timeout_at is not None:
             attempt.timeout_at += _now() - attempt.began_at  # it counts from now
         self._attempts.running(attempt)
@@ -345,10 +338,6 @@ def param_of(parameters: bytes) -> str:
     if isinstance(given, dict) and given.keys() == {"param"} and isinstance(given["param"], str):
         return given["param"]
     return parameters.decode()
-
-
-def _is_of(facts: RunFacts, key: RunRequest) -> bool:
-    return facts.attempt == key.attempt and facts.token == key.token
 
 
 def _accepted(key: RunKey) -> Accepted:

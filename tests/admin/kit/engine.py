@@ -13,6 +13,7 @@ from aiohttp import web
 
 from tickwheel_admin.domain.executors.node import NodeTargets
 from tickwheel_admin.engine.engine import Engine
+from tickwheel_admin.engine.ports import ClaimTime
 from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.events.events import Events
@@ -65,6 +66,9 @@ class FakeLinks:
         if session is not None:
             session.send(messages)
         return session is not None
+
+    def start(self, node_id: int, requests: Sequence[RunRequest], claim: ClaimTime) -> bool:
+        return self.send(node_id, requests)
 
     def set_targets(self, targets: Mapping[int, NodeTargets]) -> None:
         self.targets = dict(targets)

@@ -35,6 +35,7 @@ class ClaimResult:
     # drained until now, or had fewer slots, would refuse them.
     targets: dict[int, NodeTargets] = field(default_factory=dict)
     claimed: int = 0
+    claimed_at: int = 0  # `dispatched_at` of what was claimed
     settled: int = 0  # runs that were expanded, skipped, parked or put off
     stopping: bool = False  # live runs were asked to end for newer ones
     blocked: bool = False  # runs are due that no node has a slot for
@@ -94,6 +95,7 @@ def _write(
     router = inputs.router
     result.targets = {node_id: router.targets_of(node_id) for node_id in result.requests}
     result.claimed, result.settled = len(claimed), len(moves)
+    result.claimed_at = inputs.now
     result.more = inputs.window_is_full and router.free_slots > 0
     result.made_up = any(move.after.origin is Origin.MISFIRE for move in claimed)
     return result

@@ -14,7 +14,7 @@ from tickwheel_admin.engine.dispatcher.claim import ClaimResult, claim_queued_ru
 from tickwheel_admin.engine.dispatcher.claim_inputs import NO_SLOT_DELAY_MS, ClaimContext
 from tickwheel_admin.engine.fault_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.engine.ports import NodeLinks
+from tickwheel_admin.engine.ports import ClaimTime, NodeLinks
 from tickwheel_admin.services.events.events import CANCEL, RUNS, Events
 from tickwheel_admin.services.secrets.values import SecretReader
 from tickwheel_admin.store.database.database import Store
@@ -123,7 +123,11 @@ class Dispatcher(Loop):
             no_slot_delay_ms=self._no_slot_delay(executor_id),
         )
 
+        asked_at = 0.0
+
         async def claim(run_ids: Sequence[int]) -> ClaimResult:
+            nonlocal asked_at
+            asked_at = asyncio.get_running_loop().time()
             return await self._store.run(
                 before_commit("claiming", claim_queued_runs),
                 executor_id,
@@ -132,7 +136,7 @@ class Dispatcher(Loop):
 
         claims = await self._ids.run_with_ids("run", claim)
         self._blocked = self._blocked or claims.blocked
-        self._send(claims)
+        self._send(claims, ClaimTime(claims.claimed_at, asked_at))
         if claims.crowded:
             self._note_crowd(executor_id)
         self._note_contention(executor_id, claims)
@@ -145,12 +149,12 @@ class Dispatcher(Loop):
             return True
         return claims.settled > 0 or (claims.claimed > 0 and (claims.more or not claims.blocked))
 
-    def _send(self, claims: ClaimResult) -> None:
+    def _send(self, claims: ClaimResult, time: ClaimTime) -> None:
         if claims.targets:
             self._links.set_targets(claims.targets)
         for node_id, requests in claims.requests.items():
             reached("claimed")
-            if not self._links.send(node_id, requests):
+            if not self._links.start(node_id, requests, time):
                 # The sweeper asks the node, or ends the runs with it; none is simply queued again.
                 log.info("run.unsent", node_id=node_id, runs=len(requests))
             reached("sent")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from weakref import WeakKeyDictionary, WeakSet
 
-from tickwheel_admin.engine.ports import HeldPart, NodeMessage, Session
+from tickwheel_admin.engine.ports import HeldPart, NodeMessage, Session, StoredFirst
 from tickwheel_shared.protocol import Checkpoint, FromNode, Held, LogChunk, Result
 
 MESSAGES_PER_BATCH = 2_000  # of a thousand runs that were accepted and ended at once
@@ -127,7 +127,7 @@ class Inbox:
             return None
         return max(self._suspects_at - now, 0.0) or None
 
-    def add(self, session: Session, messages: Sequence[FromNode]) -> None:
+    def add(self, session: Session, messages: Sequence[FromNode | StoredFirst]) -> None:
         """Put messages behind those of the same node."""
         queue = self._queues.setdefault(session, _Queue())
         for message in messages:
@@ -206,7 +206,7 @@ class Inbox:
         waiting.text += chars
 
 
-def text_of(message: FromNode | HeldPart) -> int:
+def text_of(message: FromNode | HeldPart | StoredFirst) -> int:
     """Characters of the parts that may be long; `MAX_WAITING` bounds the rest."""
     match message:
         case LogChunk():
@@ -225,7 +225,7 @@ def _weight(received: NodeMessage) -> int:
     return max(len(message.runs), 1) if isinstance(message, Held | HeldPart) else 1
 
 
-def _parts(message: FromNode) -> Iterator[FromNode | HeldPart]:
+def _parts(message: FromNode | StoredFirst) -> Iterator[FromNode | HeldPart | StoredFirst]:
     """A long `held` is recorded in parts; the node may be sent runs after the last one."""
     if not isinstance(message, Held) or len(message.runs) <= KEYS_PER_PART:
         yield message

@@ -12,7 +12,7 @@ from tickwheel_admin.engine.batching import write_or_bisect
 from tickwheel_admin.engine.dispatcher.loop import Dispatcher
 from tickwheel_admin.engine.fault_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.engine.ports import HeldPart, NodeMessage, Session
+from tickwheel_admin.engine.ports import HeldPart, NodeMessage, Session, StoredFirst
 from tickwheel_admin.engine.recorder.inbox import Inbox
 from tickwheel_admin.engine.recorder.transaction import RecordResult, record
 from tickwheel_admin.services.events.events import QUEUED, RUNS, TRIGGERS, Events, log_topic
@@ -58,7 +58,7 @@ class Recorder(Loop):
         self._waiting = Inbox()
         self._recorded = asyncio.Event()  # set, and replaced, when there may be room again
 
-    def receive(self, session: Session, messages: Sequence[FromNode]) -> None:
+    def receive(self, session: Session, messages: Sequence[FromNode | StoredFirst]) -> None:
         """Take messages for the next batch."""
         self._waiting.add(session, messages)
         self.wake()
@@ -177,7 +177,7 @@ def _log_dropped(count: int) -> None:
 _UNSTORABLE = "The result could not be stored; the admin's log says why."
 
 
-def _receipt_for_nothing(message: FromNode | HeldPart) -> Message | None:
+def _receipt_for_nothing(message: FromNode | HeldPart | StoredFirst) -> Message | None:
     if isinstance(message, Result):
         return ResultReceipt(
             run=message.run,

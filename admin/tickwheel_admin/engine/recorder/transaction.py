@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 from msgspec.structs import replace
@@ -13,7 +15,7 @@ from tickwheel_admin.domain.executors.reports import Answer
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.run import LIVE, Move, RunState
 from tickwheel_admin.engine.handoff import AttemptOutputs
-from tickwheel_admin.engine.ports import HeldPart, NodeMessage, Session
+from tickwheel_admin.engine.ports import HeldPart, NodeMessage, Session, StoredFirst
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.runs.attempts import attempt_tokens, keep_late_results
@@ -92,6 +94,7 @@ class _RecordBatch:
         self._progress: dict[int, tuple[float, str]] = {}
         self._chunks: dict[tuple[int, int, int], LogChunk] = {}
         self._late: dict[tuple[int, int], Result] = {}
+        self._first: defaultdict[Callable[..., None], list[Any]] = defaultdict(list)
         self._left = AttemptOutputs()
         self._back: dict[int, Collection[int]] = {}  # nodes that said hello, and the runs they hold
         self.recorded = RecordResult()
@@ -115,8 +118,12 @@ class _RecordBatch:
                 self._note_checkpoint(session, message)
             case LogChunk():
                 self._keep_lines(session, message)
+            case StoredFirst():
+                self._first[message.write] += message.rows
 
     def write(self, run_ids: Sequence[int]) -> None:
+        for write, rows in self._first.items():
+            write(self._conn, rows)
         moves = list(self._moves.values())
         followed = move_with_follow_ups(
             self._conn, moves, configs=self._all_configs, now=self._now, run_ids=run_ids

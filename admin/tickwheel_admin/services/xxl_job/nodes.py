@@ -31,6 +31,8 @@ from tickwheel_admin.store.xxl_job.executors import StoredXxlExecutor, read_xxl_
 
 log = structlog.get_logger(__name__)
 
+store_expected_logs = logs.expect_logs  # for the recorder: notes them with the ends of their runs
+
 DEAD_LOG_MS = 600_000  # a log that no admin could read for so long stays as it is
 
 OUTAGE_SECONDS = 10.0  # between two views; after more, the silence before says nothing
