@@ -40,6 +40,14 @@ class Session(Protocol):
 class NodeSocket(Session, Protocol):
     """A way to a node: a WebSocket that it opened (`links`), or calls to it (`xxl_job`)."""
 
+    @property
+    def room(self) -> int | None:
+        """How many runs it may be given now; None: as many as it has slots.
+
+        `NodeHub.update` is told when there begins to be a number, and when it ends.
+        """
+        ...
+
     def start(self, requests: Sequence[RunRequest], claim: ClaimTime) -> None:
         """Queue the runs of one claim, whose transaction is committed."""
         ...
@@ -62,6 +70,12 @@ class NodeLinks(Protocol):
 
     def connected(self) -> Mapping[int, int]:
         """Node id → executor id of the nodes that this admin may send runs to."""
+        ...
+
+    def rooms(self) -> Mapping[int, int]:
+        """Node id → how many runs it may be given now, of nodes that are given fewer than their
+        slots would allow.
+        """
         ...
 
     def heartbeats(self) -> Mapping[int, int]:
@@ -109,7 +123,7 @@ class NodeHub(Protocol):
         ...
 
     def update(self, session: NodeSocket) -> None:
-        """Its `is_open` has changed."""
+        """Its `is_open` has changed, or whether it has a `room`."""
         ...
 
 

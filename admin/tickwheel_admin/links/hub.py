@@ -20,6 +20,7 @@ class LinkHub:
         # Executor by node, of open sessions: read with every claim, so not collected from
         # thousands of sessions each time.
         self._connected: dict[int, int] = {}
+        self._limited: dict[int, NodeSocket] = {}  # those of the connected that have a `room`
         self.frames = FrameBudget()
 
     def add(self, session: NodeSocket) -> NodeSocket | None:
@@ -34,18 +35,30 @@ class LinkHub:
         if self._sessions.get(session.node_id) is session:
             del self._sessions[session.node_id]
             self._connected.pop(session.node_id, None)
+            self._limited.pop(session.node_id, None)
 
     def update(self, session: NodeSocket) -> None:
-        """`is_open` of the session has changed."""
+        """`is_open` of the session has changed, or whether it has a `room`."""
         if self._sessions.get(session.node_id) is not session:
             return
         if session.is_open:
             self._connected[session.node_id] = session.executor_id
         else:
             self._connected.pop(session.node_id, None)
+        if session.is_open and session.room is not None:
+            self._limited[session.node_id] = session
+        else:
+            self._limited.pop(session.node_id, None)
 
     def connected(self) -> Mapping[int, int]:
         return MappingProxyType(self._connected)
+
+    def rooms(self) -> Mapping[int, int]:
+        return {
+            node_id: session.room
+            for node_id, session in self._limited.items()
+            if session.room is not None
+        }
 
     def heartbeats(self) -> Mapping[int, int]:
         return {

@@ -70,6 +70,7 @@ class NodeSession:
         self.executor_id = executor_id
         self.token_hash = token_hash  # a revoked token ends the socket
         self.is_open = False  # may be given runs: what it held is recorded
+        self.room: int | None = None  # it tells us itself when it is full
         self.heard = False  # something came since the last renewal of its lease
         self.heartbeat = 0  # sequence of its latest heartbeat
         self.sent_targets = NodeTargets()  # what operators want of it, as last sent

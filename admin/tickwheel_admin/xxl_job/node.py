@@ -93,6 +93,7 @@ class XxlNode:
             node_id=lambda: self.node_id,
             say=self.say,
             spawn=self._spawn,
+            limited=lambda: self._hub.update(self),
         )
 
     # --- as the engine sees it -------------------------------------------------------------------
@@ -111,6 +112,11 @@ class XxlNode:
     def start(self, requests: Sequence[RunRequest], claim: ClaimTime) -> None:
         """Call the process for each of them."""
         self.runs.start(requests, claim)
+
+    @property
+    def room(self) -> int | None:
+        """Limited while calls that start runs go unanswered."""
+        return self.runs.room
 
     def opened(self) -> None:
         """What it held is recorded: it may be given runs."""
@@ -307,6 +313,7 @@ class XxlNode:
         self.node_id, self._session_id = admitted.node_id, admitted.session_id
         self.ended.clear()
         self.heard = True
+        self.runs.breaker.answered()  # a beat; and what went unanswered before was long ago
         self._drained = None  # as the row was left by a session before, perhaps at another admin
         await self._write_draining()
         replaced = self._hub.add(self)

@@ -15,9 +15,18 @@ from tickwheel_admin.engine.ports import ClaimTime
 from tickwheel_admin.services.xxl_job.nodes import XxlNodes
 from tickwheel_admin.xxl_job import dialects
 from tickwheel_admin.xxl_job.attempts import RemoteAttempt, RemoteAttempts, Stage
+from tickwheel_admin.xxl_job.breaker import CircuitBreaker
 from tickwheel_admin.xxl_job.caller import ConnectionRefused, NoAnswer, NotSent
 from tickwheel_admin.xxl_job.calls import CALL_SECONDS, NodeCalls
-from tickwheel_admin.xxl_job.dialects import MAX_RUN, BadAnswer, Call, Dialect, Meaning, log_id
+from tickwheel_admin.xxl_job.dialects import (
+    MAX_RUN,
+    Answer,
+    BadAnswer,
+    Call,
+    Dialect,
+    Meaning,
+    log_id,
+)
 from tickwheel_shared.protocol import (
     MAX_MESSAGE_CHARS,
     Accepted,
@@ -62,8 +71,13 @@ class NodeRuns:
         node_id: Callable[[], int],
         say: Callable[[FromNode], None],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
+        limited: Callable[[], None] = lambda: None,
     ) -> None:
-        """Tell the engine with `say`; do what takes long in tasks made by `spawn`."""
+        """Tell the engine with `say`; do what takes long in tasks made by `spawn`.
+
+        `limited` is called when there begins to be a `room`, and when it ends.
+        """
+        self.breaker = CircuitBreaker(limited)
         self._attempts = attempts
         self._calls = calls
         self._nodes = nodes
@@ -80,6 +94,14 @@ class NodeRuns:
     def is_busy(self) -> bool:
         """Whether calls that start or stop runs wait for their turn."""
         return self._turns.locked()
+
+    @property
+    def room(self) -> int | None:
+        """How many runs the node may be given now; None: as many as it has slots."""
+        if self.breaker.is_closed:
+            return None
+        under_way = sum(each.stage is Stage.SENDING for each in self._attempts)
+        return self.breaker.room(_now(), under_way)
 
     def start(self, requests: Sequence[RunRequest], claim: ClaimTime) -> None:
         """Call the node for each run of a claim that is committed."""
@@ -138,7 +160,7 @@ class NodeRuns:
                 self._refuse(attempt, Refusal.FULL, "it took too long to be called")
                 return
             dialect = self._calls.dialect
-            answer = await self._calls.ask(self._run_call(attempt, request), seconds=RUN_SECONDS)
+            answer = await self._ask_to_run(attempt, request)
             meaning = dialects.meaning(answer)
             if meaning is Meaning.WRONG_PATH and tries == 0:
                 # Not the other of the one it has now: another call may have found out, too.
@@ -166,6 +188,15 @@ class NodeRuns:
         else:
             said = answer.message or f"its executor answered {answer.code}"
             await self.end(attempt, Outcome.FAILED, said)
+
+    async def _ask_to_run(self, attempt: RemoteAttempt, request: RunRequest) -> Answer:
+        try:
+            answer = await self._calls.ask(self._run_call(attempt, request), seconds=RUN_SECONDS)
+        except (ConnectionRefused, NotSent, NoAnswer):
+            self.breaker.unanswered(_now())
+            raise
+        self.breaker.answered()
+        return answer
 
     async def has_log(self, attempt: RemoteAttempt, copy: int) -> bool | None:
         """Whether the node has a log of the attempt: it has one from the moment it begins.

@@ -54,9 +54,13 @@ class FakeLinks:
     def __init__(self) -> None:
         self.sessions: dict[int, FakeSession] = {}
         self.disconnected: list[int] = []
+        self.limited: dict[int, int] = {}  # by node: how many runs it may be given
 
     def connected(self) -> Mapping[int, int]:
         return {s.node_id: s.executor_id for s in self.sessions.values() if s.is_open}
+
+    def rooms(self) -> Mapping[int, int]:
+        return self.limited
 
     def heartbeats(self) -> Mapping[int, int]:
         return dict.fromkeys(self.sessions, 1)

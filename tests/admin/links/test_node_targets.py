@@ -13,6 +13,7 @@ from tickwheel_shared.protocol import Drain, Message, SetSlots
 class Socket:
     def __init__(self, told: NodeTargets) -> None:
         self.node_id, self.executor_id, self.token_hash = 7, 1, ""
+        self.room: int | None = None
         self.is_open, self.heard, self.heartbeat = True, True, 1
         self.sent_targets = told
         self.admins: Sequence[str] = ()

@@ -25,6 +25,7 @@ from tickwheel_admin.engine.ports import ClaimTime
 from tickwheel_admin.services.xxl_job.nodes import DatabaseUnavailable
 from tickwheel_admin.xxl_job.agenda import Agenda
 from tickwheel_admin.xxl_job.attempts import RemoteAttempts
+from tickwheel_admin.xxl_job.breaker import REST_SECONDS, TRIED_AT_ONCE, CircuitBreaker
 from tickwheel_admin.xxl_job.caller import NoAnswer, NodeCaller, Reply
 from tickwheel_admin.xxl_job.calls import NodeCalls
 from tickwheel_admin.xxl_job.dialects import Call, log_id, wire_job_id
@@ -690,12 +691,40 @@ def test_a_run_of_the_future_is_looked_after_as_well(loop: SimLoop) -> None:
 def test_calls_at_the_same_time_find_the_other_path_together(loop: SimLoop) -> None:
     async def story() -> None:
         bridge = Bridge()
-        bridge.ledger = {3: facts(3), 4: facts(4)}
         no_path = b'{"code":500,"msg":"invalid request, uri-mapping(/run) not found."}'
         bridge.executor.says["/run"] = no_path
-        await bridge.runs.start([request(3), request(4)])
+        bridge.runs.start([request(3), request(4)], claim())
         await asyncio.sleep(1)
         assert len(bridge.executor.told("/trigger")) == 2
         assert [type(each) for each in bridge.said] == [Accepted, Accepted]
+
+    loop.run_until_complete(story())
+
+
+def test_a_node_whose_calls_go_unanswered_is_given_few_runs_until_one_is_answered(
+    loop: SimLoop,
+) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        told: list[bool] = []  # whether it is limited
+        bridge.runs.breaker = CircuitBreaker(lambda: told.append(bridge.runs.room is not None))
+        bridge.executor.says["/run"] = None
+        bridge.runs.start([request(3)], claim())
+        assert bridge.runs.room is None
+        await asyncio.sleep(4)
+        assert bridge.runs.room == TRIED_AT_ONCE  # one call may get lost
+        bridge.runs.start([request(4)], claim())
+        assert bridge.runs.room == TRIED_AT_ONCE - 1
+        bridge.runs.start([request(5)], claim())
+        assert bridge.runs.room == 0
+        await asyncio.sleep(4)
+        assert bridge.runs.room == 0  # it hangs
+        await asyncio.sleep(REST_SECONDS)
+        assert bridge.runs.room == TRIED_AT_ONCE
+        del bridge.executor.says["/run"]
+        bridge.runs.start([request(6)], claim())
+        await asyncio.sleep(0.1)
+        assert bridge.runs.room is None
+        assert told == [True, False]
 
     loop.run_until_complete(story())

@@ -7,7 +7,7 @@ are left to them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 import sqlalchemy as sa
@@ -51,6 +51,7 @@ class ClaimContext:
     sources: ScriptSources
     secrets: SecretReader
     run_ids: Sequence[int] = ()  # for shards
+    rooms: Mapping[int, int] = field(default_factory=dict)  # as `NodeLinks.rooms`
     no_slot_delay_ms: int = NO_SLOT_DELAY_MS
 
 
@@ -80,7 +81,10 @@ class ClaimInputs:
         # Read here: a pause that began or ended since the dispatcher looked counts as it is now.
         now, paused_at = now_and_pause(conn, executor_id)
         router = Router(
-            live_nodes(conn, executor_id, now=now), avoided=context.avoided, random=context.random
+            live_nodes(conn, executor_id, now=now),
+            avoided=context.avoided,
+            rooms=context.rooms,
+            random=context.random,
         )
         limit = min(context.limit, router.free_slots + LOOK_PAST)
         window = limit * context.looks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
@@ -36,6 +36,10 @@ PACE_SECONDS = 0.1
 # are being claimed, it searches again when the others will have committed.
 MAX_LOOKS = 4
 CONTENDED_SECONDS = 0.02
+# An executor with a node that hangs, none of whose due runs could start, is not claimed for again
+# for so long, unless a slot of it comes free here. Passes for other executors would read thousands
+# of runs in vain.
+HANGING_SECONDS = 0.25
 AVOID_SECONDS = 5.0  # how long a node that refused a handler is passed over
 DRAINING_SECONDS = 0.3  # the same, when it refuses all runs
 
@@ -61,6 +65,7 @@ class Dispatcher(Loop):
         super().__init__()
         self._planning_is_behind = planning_is_behind
         self._paced: dict[int, float] = {}  # executor -> when its runs are claimed again
+        self._hanging: dict[int, float] = {}  # the same, of those with a node that hangs
         self._crowded: dict[int, _Crowd] = {}  # by executor
         self._looks: dict[int, int] = {}  # executor -> batches to search, if several
         self._store = store
@@ -86,16 +91,18 @@ class Dispatcher(Loop):
         self._blocked = False
         more = False
         self._paced = {key: at for key, at in self._paced.items() if at > asked_at}
+        self._hanging = {key: at for key, at in self._hanging.items() if at > asked_at}
         for executor_id in self._rotated([each for each, is_due, _ in due if is_due]):
-            if executor_id not in self._paced:
+            if executor_id not in self._paced and executor_id not in self._hanging:
                 more = await self._claim(executor_id) or more
         later = [asked_at + wait_ms / 1000 for _, _, wait_ms in due if wait_ms is not None]
         self.aim_at(min([*later, *self._paced.values()], default=None))
         return more
 
-    def slot_freed(self) -> None:
-        """An attempt ended: claim at once if a run waits for a slot."""
-        if self._blocked:
+    def slots_freed(self, executor_ids: Collection[int]) -> None:
+        """Attempts of these executors ended: claim at once if a run waits for a slot."""
+        was_hanging = [self._hanging.pop(each, None) for each in executor_ids]
+        if self._blocked or any(was_hanging):
             self.wake()
 
     def avoid(self, node_id: int, handler: str, why: Refusal) -> None:
@@ -109,9 +116,11 @@ class Dispatcher(Loop):
         connected = self._links.connected()
         self._claims += 1
         is_behind = self._planning_is_behind()
+        rooms = self._links.rooms()
         context = ClaimContext(
             connected=frozenset(connected),
             avoided=self._still_avoided(),
+            rooms=rooms,
             limit=PACED_RUNS if is_behind else RUNS_PER_BATCH,
             looks=self._looks.get(executor_id, 1),
             oldest_first=self._claims % OLDEST_FIRST_EVERY == 0,
@@ -147,6 +156,9 @@ class Dispatcher(Loop):
             return False
         if claims.outrun:
             return True
+        hangs = any(connected.get(node_id) == executor_id for node_id in rooms)
+        if hangs and not (claims.claimed or claims.settled or claims.stopping):
+            self._hanging[executor_id] = asyncio.get_running_loop().time() + HANGING_SECONDS
         return claims.settled > 0 or (claims.claimed > 0 and (claims.more or not claims.blocked))
 
     def _send(self, claims: ClaimResult, time: ClaimTime) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tickwheel_admin.domain.executors.node import Node, NodeTargets
 from tickwheel_admin.domain.jobs.job import JobConfig
@@ -36,18 +37,21 @@ class Router:
         *,
         avoided: Collection[tuple[int, str]],
         random: RandomSource,
+        rooms: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         """Look at the live nodes.
 
         Args:
             avoided: (node, handler) that refused a moment ago.
+            rooms: nodes that take fewer runs now than they have free slots, and how many.
         """
         self._nodes = {node.id: node for node in nodes}
         self._avoided = avoided
+        self._resting = {node_id for node_id, room in rooms.items() if room <= 0}
         self._random = random
         # Sorted here: databases do not agree about the order of names.
         self._candidates = {
-            node.id: _candidate(node)
+            node.id: _candidate(node, rooms.get(node.id))
             for node in sorted(nodes, key=lambda each: (each.name, each.id))
         }
         taking = [each for each in self._candidates.values() if each.aside is None]
@@ -141,7 +145,9 @@ class Router:
                 ]
                 pool = self._pools[key] = Pool(
                     in_order(admitted, policy),
-                    refused={node for node, handler in self._avoided if handler == config.handler},
+                    refused=self._resting.union(
+                        node for node, handler in self._avoided if handler == config.handler
+                    ),
                     filled=self._filled,
                 )
             self._pool_of_job[run.job_id, run.job_revision] = pool
@@ -210,13 +216,14 @@ class Router:
         return Placement(node_id=node.node_id, turn=turn, choice=choice.to_json())
 
 
-def _candidate(node: Node) -> Candidate:
+def _candidate(node: Node, room: int | None) -> Candidate:
     aside = Why.CORDONED if node.cordoned else Why.DRAINING if node.draining else None
+    free = node.slots - node.in_use
     return Candidate(
         node_id=node.id,
         name=node.name,
         slots=node.slots,
-        free=node.slots - node.in_use,
+        free=free if room is None else min(free, room),
         weight=node.weight,
         aside=aside,
     )

@@ -126,7 +126,7 @@ class Recorder(Loop):
         if recorded.moved:
             self._events.publish(RUNS)
         if recorded.freed:
-            self._dispatcher.slot_freed()
+            self._dispatcher.slots_freed(recorded.freed)
         if recorded.queued:
             self._events.publish(QUEUED)
         if recorded.armed:

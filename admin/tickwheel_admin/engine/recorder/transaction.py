@@ -51,7 +51,7 @@ class RecordResult:
     unkept: Sequence[int] = ()  # runs whose state is not stored: another attempt holds it
     logged_runs: set[int] = field(default_factory=set)
     moved: int = 0
-    freed: bool = False  # some slot is free again
+    freed: Collection[int] = ()  # executors with a slot that is free again
     queued: bool = False  # runs may be claimed that could not be before
     armed: bool = False  # triggers that waited for the end of a run will fire
 
@@ -154,9 +154,11 @@ class _RecordBatch:
         append_log_chunks(self._conn, list(self._chunks.values()))
         self.recorded.unkept = self._left.write(self._conn, now=self._now)
         self.recorded.moved = len(moves)
-        self.recorded.freed = any(
-            move.before.state in LIVE and move.after.state not in LIVE for move in moves
-        )
+        self.recorded.freed = {
+            move.before.executor_id
+            for move in moves
+            if move.before.state in LIVE and move.after.state not in LIVE
+        }
 
     def _holding(self, session: Session, key: Accepted | RunKey) -> Answer:
         return reports.on_holding(
