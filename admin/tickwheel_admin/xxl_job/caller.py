@@ -23,15 +23,15 @@ from tickwheel_admin.xxl_job.addresses import (
     InvalidAddress,
     join,
 )
-from tickwheel_admin.xxl_job.connections import KEPT_SECONDS as KEPT_SECONDS
-from tickwheel_admin.xxl_job.connections import (
+from tickwheel_admin.xxl_job.dialects import Call
+from tickwheel_admin.xxl_job.http.connections import KEPT_SECONDS as KEPT_SECONDS
+from tickwheel_admin.xxl_job.http.connections import (
     ConnectionBroken,
     ConnectionPool,
     Endpoint,
     NobodyListens,
 )
-from tickwheel_admin.xxl_job.dialects import Call
-from tickwheel_admin.xxl_job.host_names import HostNames
+from tickwheel_admin.xxl_job.http.host_names import HostNames
 from tickwheel_admin.xxl_job.places import NodePlaces, NoPlace
 
 MAX_ANSWER_BYTES = 256 * 1024

@@ -17,7 +17,6 @@ import pytest
 from tests.admin.xxl_job.fake_names import FakeNames
 from tests.support.polling import wait_until_async
 from tickwheel_admin.xxl_job import caller as module
-from tickwheel_admin.xxl_job import connections, host_names
 from tickwheel_admin.xxl_job.addresses import AddressGuard, GuardedResolver
 from tickwheel_admin.xxl_job.caller import (
     ConnectionRefused,
@@ -35,6 +34,7 @@ from tickwheel_admin.xxl_job.dialects import (
     kill,
     read_answer,
 )
+from tickwheel_admin.xxl_job.http import connections, host_names
 from tickwheel_admin.xxl_job.places import MAX_CALLS_PER_NODE
 
 RUN = Call("/run", b'{"jobId":1}')

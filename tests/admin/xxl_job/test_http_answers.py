@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tickwheel_admin.xxl_job.http_answers import MAX_HEAD_BYTES, AnswerReader, BadHttp
+from tickwheel_admin.xxl_job.http.answers import MAX_HEAD_BYTES, AnswerReader, BadHttp
 
 BODY = b'{"code":200}'
 HEAD = b"HTTP/1.1 200 OK\r\n"

@@ -313,7 +313,7 @@ def test_what_a_restarted_executor_does_not_run_is_lost_soon(
         bridge.ledger[3] = facts()
         bridge.executor.on_run = lambda said: bridge.executor.logs.update({said["logId"]: ["x"]})
         bridge.executor.busy.add(5)
-        await bridge.runs.start([request()])
+        bridge.runs.start([request()], claim())
         await bridge.live(15)
         if is_stopped:
             stop = Cancel(run=3, attempt=1, token="token", reason=CancelReason.OPERATOR)

@@ -11,8 +11,8 @@ from typing import NamedTuple, cast
 from urllib.parse import urlsplit
 
 from tickwheel_admin.xxl_job.addresses import literal_ip
-from tickwheel_admin.xxl_job.host_names import HostNames
-from tickwheel_admin.xxl_job.http_answers import AnswerReader, BadHttp
+from tickwheel_admin.xxl_job.http.answers import AnswerReader, BadHttp
+from tickwheel_admin.xxl_job.http.host_names import HostNames
 
 KEPT_SECONDS = 4.0  # Node closes idle connections after 5 s, and we must not meet that
 SWEEP_SECONDS = 1.0  # between two looks for idle connections to close

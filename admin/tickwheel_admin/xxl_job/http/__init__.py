@@ -1,0 +1,1 @@
+"""Connections to executors, and what is said over them; nothing of the protocol itself."""
