@@ -63,4 +63,5 @@ def _facts(attempt: RemoteAttempt, node: XxlNode, *, now: float) -> RunFacts:
         cancel_requested=False,
         cancel_reason=None,
         now=at_ms(now),
+        mask=attempt.mask,
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from tickwheel_admin.domain.runs.run import RunState
@@ -16,6 +17,7 @@ from tickwheel_admin.xxl_job.attempts import RemoteAttempt, RemoteAttempts, Stag
 from tickwheel_admin.xxl_job.callbacks import Callbacks, Taken
 from tickwheel_admin.xxl_job.dialects import Callback, log_id
 from tickwheel_shared.protocol import Receipt, Result, ResultReceipt
+from tickwheel_shared.secret_mask import HIDDEN, SecretMask
 
 
 class Ledger:
@@ -161,6 +163,16 @@ async def test_of_a_run_that_was_started_here_the_ledger_is_not_asked() -> None:
     node = node_with()
     assert (await report(ledger, 2, time_ms=1_999, nodes=[node])).unknown == 1
     assert ledger.asked == 0
+
+
+async def test_its_secrets_are_hidden_as_in_what_the_ledger_knows() -> None:
+    ledger = Ledger()
+    ledger.recorded.set()
+    node = node_with(mask=SecretMask(["done"]))
+    assert (await report(ledger, 2, nodes=[node])).recorded == 1
+    [taken] = ledger.taken
+    assert b"done" not in msgspec.json.encode(taken)
+    assert HIDDEN in msgspec.json.encode(taken).decode()
 
 
 @pytest.mark.parametrize(
