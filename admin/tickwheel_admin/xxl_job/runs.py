@@ -11,6 +11,7 @@ import structlog
 
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.xxl_job.bridge import ClientKind, RunFacts
+from tickwheel_admin.domain.xxl_job.glue import BEAN, GLUE_TYPES, glue_version
 from tickwheel_admin.engine.ports import ClaimTime
 from tickwheel_admin.services.xxl_job.nodes import XxlNodes
 from tickwheel_admin.xxl_job import dialects
@@ -219,17 +220,21 @@ class NodeRuns:
         return page.missing
 
     def _run_call(self, attempt: RemoteAttempt, request: RunRequest) -> Call:
+        script = request.script or None
         return dialects.run(
             self._calls.dialect,
             dialects.RunCall(
                 job_id=attempt.wire_job,
-                handler=request.handler,
+                handler=request.handler if script is None else "",
                 param=param_of(bytes(request.parameters)),
                 timeout_s=-(-(request.timeout_ms or 0) // 1000) if self._is_java else 0,
                 log_id=attempt.log_id,
                 time_ms=attempt.time_ms,
                 index=request.shard_index,
                 total=request.shard_total,
+                glue_type=BEAN if script is None else GLUE_TYPES[script.language],
+                glue_source="" if script is None else script.source,
+                glue_updated_ms=0 if script is None else glue_version(script.sha256),
             ),
         )
 

@@ -103,7 +103,7 @@ def fill(made: Installation) -> None:
     made.add_job(id=2, every_seconds=60, name="mails", executor_param="fast")
     made.add_job(id=3, group=2, name="invoices", author="paul", trigger_status=0)
     made.add_job(id=4, name="invoices", child_jobid="1", executor_route_strategy="ROUND")
-    made.add_job(id=5, name="script", glue_type="GLUE_SHELL", executor_handler="")
+    made.add_job(id=5, name="script", glue_type="GLUE_RUBY", executor_handler="")
     made.add_job(id=6, cron="every day", name="bad cron")
     made.add_job(id=7, group=9, name="orphan")
     made.add_user("admin", role=1)
@@ -300,10 +300,23 @@ def test_the_plan_in_words(command: Command) -> None:
     code, out, _err = command.run()
     assert code == 1
     assert "Nothing was changed. --apply does it." in out
-    assert "it is a script (GLUE_SHELL); scripts do not run yet" in out
+    assert "it is a script in a language that is not known (GLUE_RUBY)" in out
     assert out.count("alarm mails") == 1  # told once for all
     assert max(len(line) for line in out.splitlines()) <= 80
     assert "Applied: 28 created or changed, 0 refused." in command.run("--apply")[1]
+
+
+def test_glue_becomes_a_script_job(command: Command) -> None:
+    with installation(command.theirs, "3.1") as made:
+        made.add_group("billing-app", "Billing")
+        made.add_job(
+            id=1, name="tidy", executor_handler="",
+            glue_type="GLUE_SHELL", glue_source="echo 你好\n", glue_remark="v7",
+        )  # fmt: skip
+    assert fates(command.json("--apply")[1]["jobs"]) == {1: "created"}
+    assert command.rows("SELECT handler FROM job") == [("script",)]
+    assert command.rows("SELECT source FROM script_source") == [("echo 你好\n",)]
+    assert fates(command.json("--apply")[1]["jobs"]) == {1: "unchanged"}
 
 
 def test_the_zone_must_be_known(command: Command) -> None:

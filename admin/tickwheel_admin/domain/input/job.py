@@ -36,7 +36,12 @@ from tickwheel_admin.domain.input.run_rules import (
     read_retry,
     retry_to_raw,
 )
-from tickwheel_admin.domain.input.script import handler_with_script, read_script, script_to_raw
+from tickwheel_admin.domain.input.script import (
+    check_script_of_xxl_job,
+    handler_with_script,
+    read_script,
+    script_to_raw,
+)
 from tickwheel_admin.domain.input.trigger import parse_trigger as parse_trigger
 from tickwheel_admin.domain.input.trigger import read_trigger
 from tickwheel_admin.domain.input.trigger import trigger_to_raw as trigger_to_raw
@@ -102,7 +107,7 @@ def read_job(
     config = JobConfig(
         name=fields.text("name", max_chars=MAX_NAME_CHARS, required=True, is_name=True),
         handler=_read_handler(fields, protocol),
-        script=_read_script(fields),
+        script=_read_script(fields, protocol),
         description=fields.text("description", max_chars=MAX_DESCRIPTION_CHARS, lines=True),
         owner=fields.text("owner", max_chars=MAX_OWNER_CHARS, is_name=True),
         tags=_read_tags(fields),
@@ -243,10 +248,13 @@ def _read_handler(fields: Fields, protocol: Protocol) -> str:
     return handler_with_script(fields, handler, protocol)
 
 
-def _read_script(fields: Fields) -> Script | None:
+def _read_script(fields: Fields, protocol: Protocol) -> Script | None:
     if not fields.has("script"):
         return None
-    return read_script(fields.raw["script"], fields.where("script"), fields.problems)
+    script = read_script(fields.raw["script"], fields.where("script"), fields.problems)
+    if script is not None and protocol is Protocol.XXL_JOB:
+        check_script_of_xxl_job(fields, script)
+    return script
 
 
 def _read_parameters(fields: Fields) -> str:

@@ -11,6 +11,7 @@ from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.fields import Fields
 from tickwheel_admin.domain.jobs.script import (
+    GLUE_LANGUAGES,
     HANDLER,
     LANGUAGE,
     MAX_REMARK_CHARS,
@@ -85,10 +86,6 @@ def script_to_raw(script: Script | None) -> dict[str, Any] | None:
 def handler_with_script(fields: Fields, handler: str, protocol: Protocol) -> str:
     """The handler of a job that has a script or none; a script job need not name it."""
     has_script = fields.has("script")
-    if has_script and protocol is Protocol.XXL_JOB:
-        fields.refuse(
-            "script", "script.protocol", "Executors of XXL-JOB are not sent scripts from here."
-        )
     if has_script and not fields.has("handler"):
         return HANDLER
     if has_script and handler and handler != HANDLER:
@@ -106,6 +103,17 @@ def handler_with_script(fields: Fields, handler: str, protocol: Protocol) -> str
             handler=HANDLER,
         )
     return handler
+
+
+def check_script_of_xxl_job(fields: Fields, script: Script) -> None:
+    """Note what an executor of XXL-JOB would not run."""
+    if script.language not in GLUE_LANGUAGES:
+        fields.refuse(
+            "script.language",
+            "script.language_xxl",
+            "Executors of XXL-JOB run scripts in these languages: %(languages)s.",
+            languages=", ".join(GLUE_LANGUAGES),
+        )
 
 
 def _source(fields: Fields, language: str) -> str | None:

@@ -10,6 +10,8 @@ HANDLER = "script"  # the handler of every script job
 
 # What the console offers; a node may name others in its own configuration.
 USUAL_LANGUAGES = ("shell", "python", "node", "php", "powershell", "perl", "ruby")
+# What executors of XXL-JOB run.
+GLUE_LANGUAGES = ("groovy", "shell", "python", "php", "node", "powershell")
 LANGUAGE = re.compile(r"[a-z][a-z0-9_+.-]{0,31}", re.ASCII)
 MAX_REMARK_CHARS = 200
 

@@ -25,10 +25,12 @@ from tickwheel_admin.domain.input.job import (
 from tickwheel_admin.domain.input.run_rules import MAX_RETRIES
 from tickwheel_admin.domain.jobs.child_graph import circle_through, longest_chain_through
 from tickwheel_admin.domain.jobs.children import MAX_CHILDREN, MAX_DEPTH
+from tickwheel_admin.domain.jobs.script import HANDLER, MAX_REMARK_CHARS
 from tickwheel_admin.domain.jobs.secret_references import MARK
 from tickwheel_admin.domain.names import normal_name
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.triggers.schedule import parse
+from tickwheel_admin.domain.xxl_job.glue import BEAN, LANGUAGES
 from tickwheel_admin.domain.xxl_job.records import ScheduleType, XxlJob
 
 ROUTING = {
@@ -49,7 +51,6 @@ BLOCKING = {
     "COVER_EARLY": "cover_early",
 }
 MISFIRE = {"DO_NOTHING": "skip", "FIRE_ONCE_NOW": "fire_once"}
-_BEAN = "BEAN"
 _RETRY_SECONDS = 10  # XXL-JOB looks for failed runs so often
 
 
@@ -69,7 +70,9 @@ class XxlJobFields:
     block_strategy: str = ""
     timeout_seconds: int = 0
     retries: int = 0
-    glue_type: str = _BEAN
+    glue_type: str = BEAN
+    glue_source: str | None = None  # None: this way in takes no scripts
+    glue_remark: str = ""
     child_job_ids: str = ""
 
 
@@ -99,6 +102,8 @@ def fields_of_job(job: XxlJob) -> XxlJobFields:
         timeout_seconds=job.timeout_seconds,
         retries=job.retries,
         glue_type=job.glue_type,
+        glue_source=None if job.glue_type == BEAN else job.glue_source,
+        glue_remark="" if job.glue_type == BEAN else job.glue_remark,
         child_job_ids=job.child_job_ids,
     )
 
@@ -124,7 +129,7 @@ def fields_of_request(body: Mapping[str, Any]) -> XxlJobFields:
         block_strategy=_text_of(body, "executorBlockStrategy").strip(),
         timeout_seconds=_number_of(body, "executorTimeout"),
         retries=_number_of(body, "executorFailRetryCount"),
-        glue_type=_text_of(body, "glueType").strip() or _BEAN,
+        glue_type=_text_of(body, "glueType").strip() or BEAN,
         child_job_ids=_text_of(body, "childJobId").strip(),
     )
 
@@ -157,10 +162,10 @@ def map_job(
         "triggers": _triggers(fields, cron_zone, notes, reasons),
         **_limits(fields, notes),
     }
-    if fields.glue_type != _BEAN:
-        reasons.append(
-            note("glue", f"it is a script ({shortened(fields.glue_type)}); scripts do not run yet")
-        )
+    if fields.glue_type != BEAN:
+        script = _script(fields, notes, reasons)
+        if script is not None:
+            raw |= {"handler": HANDLER, "script": script}
     elif not fields.handler:
         reasons.append(note("no_handler", "it names no handler"))
     if fields.alarm_emails:
@@ -242,6 +247,22 @@ def link_children(wanted: Mapping[int, Collection[int]], known: Collection[int])
 
 
 # --- fields --------------------------------------------------------------------------------------
+
+
+def _script(
+    fields: XxlJobFields, notes: list[ImportNote], reasons: list[ImportNote]
+) -> dict[str, str] | None:
+    language = LANGUAGES.get(fields.glue_type)
+    kind = shortened(fields.glue_type)
+    if language is None:
+        reasons.append(note("glue", f"it is a script in a language that is not known ({kind})"))
+        return None
+    if fields.glue_source is None:
+        reasons.append(note("glue", f"it is a script ({kind}), and scripts are not added this way"))
+        return None
+    notes.append(note("script", f"it is a script in {language}, and goes on running there"))
+    remark = cleaned(fields.glue_remark)[:MAX_REMARK_CHARS]
+    return {"language": language, "source": fields.glue_source, "remark": remark}
 
 
 def _name(text: str, their_id: int | None, notes: list[ImportNote]) -> str:

@@ -150,7 +150,7 @@ def read_installation(source: Source) -> XxlInstallation:
     """Groups, jobs and users; raises SourceError."""
     return XxlInstallation(
         groups=list(read_groups(source)),
-        jobs=list(read_jobs(source, with_source=False)),
+        jobs=list(read_jobs(source, with_source=True)),
         users=list(read_users(source)),
         tokens=read_group_tokens(source),
     )

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from tickwheel_admin.domain.xxl_job.glue import BEAN
+
 
 class WireDialect(StrEnum):
     """The three forms that the protocol has had; members are named after the versions of Java's."""
@@ -37,7 +39,7 @@ class RunCall:
     time_ms: int  # of the claim; most executors echo it with the result
     index: int
     total: int
-    glue_type: str = "BEAN"
+    glue_type: str = BEAN
     glue_source: str = ""
     glue_updated_ms: int = 0  # a script is compiled anew when this has changed
 

@@ -114,4 +114,6 @@ def test_handler_and_script_belong_together() -> None:
     assert refused({"name": "a", "handler": "script"}) == [("script", "script.missing")]
     assert refused({"name": "a", "script": "echo"}) == [("script", "wrong_type")]
     assert parse_job({"name": "a", "handler": "script"}, Protocol.XXL_JOB).script is None
-    assert refused(script(), Protocol.XXL_JOB) == [("script", "script.protocol")]
+    assert parse_job(script(language="groovy"), Protocol.XXL_JOB).handler == "script"
+    unknown = refused(script(language="ruby"), Protocol.XXL_JOB)
+    assert unknown == [("script.language", "script.language_xxl")]

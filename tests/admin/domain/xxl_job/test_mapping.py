@@ -175,10 +175,29 @@ def test_timeouts_and_retries() -> None:
 
 
 @pytest.mark.parametrize(
-    "glue", ["GLUE_GROOVY", "GLUE_SHELL", "GLUE_PYTHON", "GLUE_PHP", "GLUE_NODEJS", ""]
+    ("glue", "language"),
+    [
+        ("GLUE_GROOVY", "groovy"),
+        ("GLUE_SHELL", "shell"),
+        ("GLUE_PYTHON", "python"),
+        ("GLUE_PHP", "php"),
+        ("GLUE_NODEJS", "node"),
+        ("GLUE_POWERSHELL", "powershell"),
+    ],
 )
-def test_scripts_cannot_be_had(glue: str) -> None:
-    assert refused(glue_type=glue, handler="") == ["glue"]
+def test_scripts_become_script_jobs(glue: str, language: str) -> None:
+    found = mapped(glue_type=glue, handler="", glue_source="echo 1\n", glue_remark="first")
+    assert (found.raw["handler"], told(found)) == ("script", ["script"])
+    script = found.raw["script"]
+    assert (script["language"], script["source"]) == (language, "echo 1\n")
+    assert script["remark"] == "first"
+
+
+def test_some_scripts_cannot_be_had() -> None:
+    for glue in ("GLUE_RUBY", ""):
+        assert refused(glue_type=glue, handler="", glue_source="puts 1") == ["glue"]
+    assert refused(glue_type="GLUE_SHELL", handler="") == ["glue"]  # by the job API
+    assert refused(glue_type="GLUE_SHELL", handler="", glue_source="") == ["required"]
 
 
 def test_a_handler_must_be_named() -> None:

@@ -99,7 +99,7 @@ async def test_jobs_of_other_executors_are_not_there(world: World) -> None:
 @pytest.mark.parametrize(
     ("name", "body", "said"),
     [
-        ("addJob", {**ADDED, "glueType": "GLUE_SHELL"}, "scripts do not run yet"),
+        ("addJob", {**ADDED, "glueType": "GLUE_SHELL"}, "scripts are not added this way"),
         ("addJob", {**ADDED, "scheduleConf": "every day"}, "cron"),
         ("triggerJob", {"id": "x"}, "id must be"),
         ("triggerJob", {}, "id must be"),
