@@ -193,7 +193,7 @@ def test_the_executor_image_has_the_sdk_and_nothing_of_the_server(
     "image",
     [
         "executor",  # installed anyway: the agent is part of the SDK
-        pytest.param("agent", marks=pytest.mark.skipif(not IS_NIGHT, reason="by night")),
+        *(["agent"] if IS_NIGHT else []),
     ],
 )
 def test_the_agent_of_an_image_starts_children(

@@ -345,6 +345,7 @@ def english_words(reader: Page, console: Console) -> set[str]:
     own |= {"script", "dashboards", "deployments", "deploy", "legacy", "exporter", "checks"}
     own |= {"finance", "critical", "email", "compliance", "external", "backup", "gpu", "nightly"}
     own |= {"owner", "tag", "executor", "origin", "manual", "by", "group", "state", "failing"}
+    own |= {"BANK", "SMTP", "PASSWORD", "KEY"}  # of names of secrets
     own |= {"running", "paused", "active", "zzz"}  # of filters
     own |= {word for name in DECLARED for word in name.split("-")} | {"eur"}
     text = NOT_TRANSLATED.sub(" ", reader.evaluate(TEXTS_OF_OURS))

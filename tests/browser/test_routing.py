@@ -41,7 +41,7 @@ def test_a_job_is_routed_by_names_and_labels(
     expect(now).to_contain_text("A comma is expected before “gpu”")
     page.get_by_role("button", name="Add the job").click()
     expect(page.locator("#f-selector-problem")).to_contain_text("character 9")
-    expect(page.locator(".marked-text mark")).to_have_text("gpu")
+    expect(page.locator(".marked-text mark").first).to_have_text("gpu")
     expect(nodes).to_have_value("ml-b*\nml-a1")
     selector.fill("zone in (eu,us)")
     page.get_by_role("button", name="Add the job").click()

@@ -39,6 +39,9 @@ class Keeper:
         self._cgroup = cgroup
         self._supervisors: set[int] = set()
         self._has_orphans = False
+        for number in signal.valid_signals():  # ignored by whoever started the agent: nohup, say
+            if signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
         for number in _IGNORED:
             signal.signal(number, ignore)
         linux.become_subreaper()

@@ -143,7 +143,7 @@ def test_roles_are_told_in_words_with_the_names_of_executors() -> None:
     assert told == [
         Fact(
             label="Roles",
-            value="Admin of all executors; Developer of billing",
+            value="Admin of all executors; Developer with scripts of billing",
             before="Viewer of billing",
         ),
         Fact(label="Sessions ended", value="2"),
