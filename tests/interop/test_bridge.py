@@ -130,6 +130,21 @@ def gets_nothing_while_it_is_cordoned_or_drained(team: Team) -> None:
     assert {each["node_name"] for each in ended} == {name_of(team.one), name_of(team.two)}
 
 
+def runs_scripts_as_glue(team: Team) -> None:
+    """Java's library alone runs them; what one says is its log."""
+    if "java" not in team.client.tools:
+        return
+    for source, word in (
+        ('echo "$1 $2/$3 one"\n', "one"),
+        ('echo "$1 $2/$3 two"; exit 3\n', "two"),
+    ):
+        script = {"language": "shell", "source": source}
+        run = team.run("script", "中文 a", script=script)
+        ended = team.wait(run)
+        assert ended["state"] == ("succeeded" if word == "one" else "failed")
+        team.wait_for_log(run, f"中文 a 0/1 {word}")
+
+
 def shows_its_dialect(team: Team) -> None:
     for process in (team.one, team.two):
         wait_until(
@@ -211,6 +226,7 @@ STORIES: tuple[Story, ...] = (
     is_stopped_at_its_timeout,
     has_one_of_two_runs_cancelled,
     runs_on_the_node_that_somebody_chose,
+    runs_scripts_as_glue,
     gets_nothing_while_it_is_cordoned_or_drained,
     shows_its_dialect,
     shows_that_its_token_is_another,
@@ -238,6 +254,7 @@ def results(
             patch.delenv(name)
         with Cluster(directory, f"sqlite:///{directory}/tickwheel.db") as cluster:
             cluster.start_admin()
+            cluster.command("user", "grant", "admin", "--role", "admin", "--scripts")
             cluster.api()  # makes the token before threads ask for it
             teams = Teams(cluster, directory)
             try:

@@ -9,8 +9,9 @@ from typing import Any
 
 from tickwheel_admin.cli.demo_agent import fill_agent
 from tickwheel_admin.cli.demo_xxl_job import XxlDemoData, fill_xxl_job
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
 from tickwheel_admin.services.services import Services
-from tickwheel_admin.services.users.administration import COMMAND_LINE
+from tickwheel_admin.services.users.administration import COMMAND_LINE, FIRST_ADMIN
 from tickwheel_admin.store.executors.tokens import executor_of_token
 
 EXECUTOR = "demo"
@@ -298,6 +299,10 @@ async def fill(services: Services, known_token: str | None, *, console: str) -> 
         console: URL of the admin.
     """
     password = await services.users.ensure_first_admin()
+    if password is not None:  # no role includes scripts, and the demo is to try them, too
+        first = await services.users.find(COMMAND_LINE, FIRST_ADMIN)
+        grants = {ALL_EXECUTORS: Grant(Role.ADMIN, scripts=True)}
+        await services.users.set_grants(COMMAND_LINE, first.id, grants)
     token = await _fill_executor(services, known_token)
     xxl_job = await fill_xxl_job(services)
     agent_token = await fill_agent(services, console)

@@ -253,8 +253,8 @@ CONCEPTS = (
         key="handler",
         name=Word("Handler"),
         what=Word(
-            "The function of an executor that a job calls. Code is kept in your repository and not"
-            " edited here, so there is no GLUE."
+            "The function of an executor that a job calls. Its code is kept in your repository;"
+            " scripts, called GLUE in XXL-JOB, are kept with their jobs."
         ),
         xxl_job=(
             "JobHandler",
