@@ -50,6 +50,7 @@ class RemoteAttempt:
     kill_wanted_at: float | None = None  # the engine told to end it
     is_stale: bool = False  # the ledger does not wait for its end
     killed_at: float | None = None  # the node said that it was killed
+    was_sought: bool = False  # among all copies of its job, and not only the likely ones
     is_untold: bool = False  # its node's logs do not tell which copy it is
     full: bool = False  # no more lines of its log are read
     mask: SecretMask | None = None  # hides the run's secrets in what its executor says

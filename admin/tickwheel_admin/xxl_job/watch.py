@@ -18,6 +18,7 @@ from tickwheel_admin.xxl_job.agenda import Agenda
 from tickwheel_admin.xxl_job.attempts import (
     IDLE_SECONDS,
     LOG_SECONDS,
+    MAX_COPIES,
     RemoteAttempt,
     RemoteAttempts,
     Stage,
@@ -209,19 +210,32 @@ class XxlWatch(Loop):
                 text = "Its executor did not answer, and does not tell whether it ran it."
                 await node.runs.end(attempt, Outcome.CUT_OFF, text)
         elif absent >= ABSENT_SECONDS:
-            await node.runs.deny(attempt)
+            # Who sent it may have had more copies under way than are to be seen here.
+            if await self._has_log(node, attempt, everywhere=True):
+                node.runs.confirm(attempt)
+            elif node.attempts.is_current(attempt):
+                await node.runs.deny(attempt)
 
     async def _locate(self, node: XxlNode, attempt: RemoteAttempt) -> bool:
         """Whether it is known which copy of its job an attempt is; its log tells."""
         if attempt.copy is None:
-            attempt.is_untold = await self._has_log(node, attempt) is None
+            everywhere = not attempt.was_sought
+            attempt.is_untold = await self._has_log(node, attempt, everywhere=everywhere) is None
+            attempt.was_sought = True
         return attempt.copy is not None
 
-    async def _has_log(self, node: XxlNode, attempt: RemoteAttempt) -> bool | None:
-        """As `NodeRuns.has_log`; which copy it is is noted when a log tells."""
+    async def _has_log(
+        self, node: XxlNode, attempt: RemoteAttempt, *, everywhere: bool = False
+    ) -> bool | None:
+        """As `NodeRuns.has_log`; which copy it is is noted when a log tells.
+
+        Args:
+            everywhere: look at every copy that there may be, not only at the likely ones.
+        """
         if attempt.copy is not None:
             return await node.runs.has_log(attempt, attempt.copy)
-        for copy in range(node.attempts.copies_of(attempt.job_id)):
+        likely = node.attempts.copies_of(attempt.job_id)
+        for copy in range(MAX_COPIES if everywhere else likely):
             found = await node.runs.has_log(attempt, copy)
             if found is None:
                 return None

@@ -261,7 +261,7 @@ def test_a_run_that_was_taken_over_is_denied_only_when_no_call_can_be_on_its_way
         bridge.runs.adopt(bridge.ledger[3])
         await bridge.live(6.5)
         assert bridge.said == []
-        await bridge.live(3)
+        await bridge.live(8)  # all copies of its job are asked for
         assert refusals(bridge) == [Refusal.NEVER_SEEN]
 
     loop.run_until_complete(story())
@@ -684,6 +684,24 @@ def test_a_run_of_the_future_is_looked_after_as_well(loop: SimLoop) -> None:
         stop = Cancel(run=3, attempt=1, token="token", reason=CancelReason.OPERATOR)
         await bridge.runs.cancel(stop)
         assert bridge.executor.told("/kill") == [{"jobId": 5}]
+
+    loop.run_until_complete(story())
+
+
+@pytest.mark.parametrize("state", [RunState.DISPATCHED, RunState.RUNNING])
+def test_a_run_is_found_though_many_of_its_job_ran_beside_it(
+    loop: SimLoop, state: RunState
+) -> None:
+    """They have ended since, so that nothing here tells how many there were."""
+
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts(state=state)
+        bridge.executor.logs[log_id(3, 1, 40)] = ["begun"]
+        attempt = bridge.runs.adopt(bridge.ledger[3])
+        await bridge.live(15)
+        assert attempt.copy == 40
+        assert refusals(bridge) == []
 
     loop.run_until_complete(story())
 
