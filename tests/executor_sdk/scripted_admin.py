@@ -16,6 +16,7 @@ from tickwheel_executor.node.node import Node
 from tickwheel_executor.settings import NodeSettings
 from tickwheel_executor.testing.memory import MemoryChannel
 from tickwheel_executor.testing.session import FakeAdminState, FakeSession
+from tickwheel_executor.tracing.spans import AttemptTracer
 from tickwheel_shared.protocol import (
     FromNode,
     Heartbeat,
@@ -185,6 +186,7 @@ def make_node(
     configured: Sequence[str] | None = None,
     seed: int = 1,
     limits: Limits | None = None,
+    tracer: AttemptTracer | None = None,
     **hooks: Callable[..., Any],
 ) -> Node:
     """A node that reaches these admins; `configured` when it is not to know all of them.
@@ -217,6 +219,7 @@ def make_node(
         spool=spool if spool is not None else MemorySpool(),
         clock=lambda: 1_700_000_000_000,
         random=random.Random(seed),
+        tracer=tracer,
     )
 
 

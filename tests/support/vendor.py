@@ -138,6 +138,7 @@ SYMBOLS = {
     "more": "dots",
     "close": "x",
     "warning": "alert-triangle",
+    "bell": "bell",
     "info": "info-circle",
     "keyboard": "keyboard",
     "offline": "plug-connected-x",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -109,6 +111,21 @@ def jobs_of_agent(console: str) -> tuple[Mapping[str, Any], ...]:
             },
             "triggers": [{"kind": "fixed_rate", "every_seconds": 30}],
         },
+        {
+            **common,
+            "name": "old-exports",
+            "description": "Housekeeping: files below a folder that the agent knows by name.",
+            "handler": "file",
+            "parameters": {
+                "action": "archive",
+                "root": "exports",
+                "glob": "*.csv",
+                "older_than": "7d",
+                "to": "old/{date}-{run}.tar.gz",
+                "remove_originals": True,
+            },
+            "triggers": [{"kind": "fixed_rate", "every_seconds": 35}],
+        },
     )
 
 
@@ -126,12 +143,23 @@ async def fill_agent(services: Services, console: str) -> str | None:
     new = await services.executors.create(
         COMMAND_LINE,
         name=AGENT_EXECUTOR,
-        description="An agent: it runs scripts, commands, HTTP calls and SQL on its machine.",
+        description="An agent: scripts, commands, HTTP calls, SQL and housekeeping on its machine.",
     )
     await services.secrets.put(COMMAND_LINE, new.id, AGENT_SECRET, secrets.token_urlsafe(24))
     for raw in jobs_of_agent(console):
         await services.jobs.create(COMMAND_LINE, new.id, raw)
     return new.token
+
+
+def _leave_old_files(folder: Path) -> None:
+    """Exports of the last weeks, which the job `old-exports` clears up."""
+    folder.mkdir(exist_ok=True)
+    for days in (2, 9, 16):
+        file = folder / f"orders-{days:02}.csv"
+        if not file.exists():
+            file.write_text("order,amount\n1,10\n", encoding="utf-8")
+            changed_at = time.time() - days * 86_400
+            os.utime(file, (changed_at, changed_at))
 
 
 def write_agent_config(directory: Path, *, console: str) -> Path:
@@ -140,6 +168,8 @@ def write_agent_config(directory: Path, *, console: str) -> Path:
     work.mkdir(exist_ok=True)
     file = directory / "agent.toml"
     shop = f"sqlite:///{work / 'shop.db'}"
+    _leave_old_files(work / "exports")
+    languages = ["shell", "python", *(each for each in ("node", "perl") if shutil.which(each))]
     file.write_text(
         f"""\
 # What the demo's agent offers. A section that is missing offers nothing.
@@ -151,7 +181,7 @@ slots = 4
 spool_dir = {json.dumps(str(work / "spool"))}
 
 [script]
-languages = ["shell", "python"]
+languages = {json.dumps(languages)}
 
 [command]
 programs = ["/bin/uname", "/bin/date", "/usr/bin/uptime"]
@@ -161,6 +191,9 @@ private = [{json.dumps(console.partition("//")[2].partition(":")[0])}]
 
 [sql.connections.shop]
 url = {json.dumps(shop)}
+
+[file.roots]
+exports = {json.dumps(str(work / "exports"))}
 """,
         encoding="utf-8",
     )

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 from tickwheel_admin.cli.common import Failure
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.input.script import parse_script
-from tickwheel_admin.domain.jobs.script import Script
+from tickwheel_admin.domain.runs.script import Script
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -41,6 +41,12 @@ def register(subparsers: Subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_config_flags(command)
+    command.add_argument(
+        "--force",
+        action="store_true",
+        help="also while admins are up that do not tell which keys they have; you are sure that"
+        " they have the first key of secret_key",
+    )
     command.set_defaults(run=_rotate)
 
 
@@ -56,7 +62,7 @@ def _rotate(args: argparse.Namespace) -> int:
 
     async def rotate(services: Services) -> RotationReport:
         rotation = KeyRotation(services.store, services.ids, services.cipher)
-        return await rotation.rotate(COMMAND_LINE, told)
+        return await rotation.rotate(COMMAND_LINE, told, trusts_all=args.force)
 
     report = with_services(config_of(args), rotate)
     if sys.stderr.isatty():
@@ -71,12 +77,19 @@ def _rotate(args: argparse.Namespace) -> int:
             print(f"  {each}")
     for name, key_id in report.behind.items():
         print(f"The admin {name} still encrypts with the key {key_id}.")
+    for name in report.not_known:
+        print(f"Of the admin {name} it is not known which key it encrypts with.")
     if report.unreadable:
         raise Failure("some secrets cannot be read: see above")
     if report.behind:
         raise Failure(
             f"other keys cannot be removed yet: let all admins have the key {report.key_id} first"
             " in TICKWHEEL_SECRET_KEY, restart them, and run this again"
+        )
+    if report.not_known and not args.force:
+        raise Failure(
+            "it is not known whether other keys can be removed: run this again in a few seconds, or"
+            " restart the admins that are named above with this version first"
         )
     print("All other keys can be removed from TICKWHEEL_SECRET_KEY now.")
     return 0

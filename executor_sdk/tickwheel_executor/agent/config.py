@@ -111,6 +111,10 @@ def _agent(table: object, problems: list[str], environ: Mapping[str, str]) -> di
         "shutdown_grace_seconds": config.number(
             "shutdown_grace_seconds", 30.0, least=0, most=_MAX_GRACE_SECONDS
         ),
+        "tracing": config.flag("tracing") if config.has("tracing") else None,
+        "ca_file": config.text("ca_file") or None,
+        "client_cert": config.text("client_cert") or None,
+        "client_key": config.text("client_key") or None,
         "max_log_mb": config.whole("max_log_mb", 100, least=1, most=MAX_LOG_MB),
     }
     config.finish()

@@ -8,6 +8,9 @@ EXAMPLE = """\
 admins = ["http://127.0.0.1:8500"]   # one is enough, the others are learned from it
 executor = "my-machine"              # as it was made in the console
 token_file = "/etc/tickwheel/agent.token"
+# ca_file = "/etc/tickwheel/ca.pem"  # authority of the admins' certificates
+# client_cert = "/etc/tickwheel/node.pem"              # for admins with tls_client_ca,
+# client_key = "/etc/tickwheel/node.key"               # and its key
 slots = 8                            # runs at once
 # name = "crm-1"                     # of this node; host and process id when omitted
 # labels = { zone = "eu-1" }

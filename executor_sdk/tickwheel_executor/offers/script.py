@@ -20,6 +20,9 @@ from .config import ConfigTable
 from .interpreters import Interpreter, find
 from .script_pins import ScriptPins
 
+# Those that write a traceback; a warning of a shell, long before the end, is not where it failed.
+_TRACED = frozenset({"python", "node", "ruby"})
+
 Arguments = Annotated[
     list[Annotated[str, Meta(max_length=32_768)]],
     Meta(
@@ -112,6 +115,7 @@ class Script:
             stdin=stdin,
             grace_seconds=stop_grace_seconds,
             skip_exit_code=skip_exit_code,
+            traced=interpreter.file_name if script.language in _TRACED else "",
         )
         return await run_child(self.children, run, invocation)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.admin.kit.served import Served, served
 from tests.admin.kit.services import ADMIN
-from tickwheel_admin.domain.jobs.script import sha256_of
+from tickwheel_admin.domain.runs.script import sha256_of
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Role
 
 AUTHOR = replace(ADMIN, scripts=frozenset({ALL_EXECUTORS}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,14 @@ class Quartz:
         said = self._capsys.readouterr()
         return code, said.out, said.err
 
+    def add_executor(self) -> None:
+        async def add() -> None:
+            world = World(self.url)
+            await world.executor("billing")
+            world.close()
+
+        asyncio.run(add())
+
     def json(self, *words: str) -> tuple[int, Any]:
         code, out, err = self.run("--scheduler", "billing", *words, "--format", "json")
         assert out, err
@@ -59,12 +68,7 @@ def quartz(database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     write_tables(database_url)
     assert made.run("--scheduler", "billing")[0] == 2  # it makes our database
 
-    async def executor() -> None:
-        world = World(made.url)
-        await world.executor("billing")
-        world.close()
-
-    asyncio.run(executor())
+    made.add_executor()
     return made
 
 
@@ -102,6 +106,38 @@ def test_a_scheduler_is_imported_once(quartz: Quartz) -> None:
     ]
     specs = [json.loads(each.spec) for each in quartz.rows(paused)]
     assert {each.get("expression") for each in specs} == {None, "0 0 5 * * ?"}
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_how_far_it_is(
+    sqlite_url: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_tables(sqlite_url)
+    theirs = Quartz(sqlite_url, tmp_path / "ours", capsys)
+    assert theirs.run("--scheduler", "plain")[0] == 2
+    theirs.add_executor()
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("tickwheel_admin.cli.imports.quartz.PAGE", 4)
+    assert theirs.run("--scheduler", "billing", "--apply", "--leave-out")[0] == 1
+    told = [each for each in terminal.getvalue().split("\r\x1b[K") if each]
+    assert told == [
+        "Read 0 of 9 jobs (0 %)",
+        "Read 4 of 9 jobs (44 %)",
+        "Read 8 of 9 jobs (88 %)",
+        "Read 11 of 11 jobs (100 %)",
+        "Imported 4 of 9 jobs (44 %)",
+        "Imported 8 of 9 jobs (88 %)",
+        "Imported 11 of 11 jobs (100 %)",
+    ]
+    assert terminal.getvalue().endswith("\r\x1b[K")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tickwheel_executor import Run
 from tickwheel_executor.offers.children.output import OutputLines
 from tickwheel_executor.offers.command import Command
@@ -11,6 +13,37 @@ from tickwheel_executor.testing import HandlerEnd, run_handler
 from tickwheel_shared.protocol import MAX_LINE_CHARS, Level
 
 from .running import CHILDREN, offered, shell
+
+PYTHON = """Traceback (most recent call last):
+  File "/tmp/r/script.py", line 9, in <module>
+    main()
+  File "/tmp/r/script.py", line 4, in main
+    json.loads("{")
+    ^^^^^^^^^^^^^^^
+  File "/usr/lib/python3.11/json/__init__.py", line 346, in loads
+    return _default_decoder.decode(s)
+  File "/usr/lib/python3.11/json/decoder.py", line 337, in decode
+    obj, end = self.raw_decode(s)
+ValueError: line 77 of script"""
+NODE = """/tmp/r/script.js:3
+  return null.x;
+         ^
+
+TypeError: no
+    at inner (/tmp/r/script.js:3:15)
+    at outer (/tmp/r/script.js:5:1)
+    at Object.<anonymous> (/tmp/r/script.js:8:1)
+    at middle (/usr/share/x.js:8:1)
+    at Module._compile (node:internal/modules/cjs/loader:1554:14)
+    at node:internal/main/run_main_module:28:49
+
+Node.js v20.20.2"""
+RUBY = """/tmp/r/script.rb:2:in `a': no (RuntimeError)
+\tfrom /tmp/r/script.rb:3:in `b'
+\tfrom /tmp/r/script.rb:4:in `c'
+\tfrom /tmp/r/script.rb:5:in `d'
+\tfrom /tmp/r/script.rb:6:in `e'
+\tfrom /tmp/r/script.rb:7:in `<main>'"""
 
 
 async def written(*pieces: bytes) -> HandlerEnd:
@@ -40,6 +73,46 @@ async def test_what_is_no_text_is_shown_as_far_as_it_goes() -> None:
     end = await written(b"\xff\xfe bad\nnul\x00\n\x1b[31mred\x1b[0m\n50%\r100%\r\nend\r")
     assert end.lines() == ["\ufffd\ufffd bad", "nul\ufffd", "\x1b[31mred\x1b[0m", "100%", "end"]
     assert end.result == "100%\nend"
+
+
+@pytest.mark.parametrize(
+    ("file", "told", "begins"),
+    [
+        (
+            "script.py",
+            PYTHON,
+            ["ValueError: line 77 of script", 'File "/tmp/r/script.py", line 4, in main', "…"],
+        ),
+        (
+            "script.py",
+            'File "/tmp/r/script.py", line 2\n    if\n    ^^\nSyntaxError: bad',
+            ["SyntaxError: bad", 'File "/tmp/r/script.py", line 2', "if"],
+        ),
+        ("script.py", "nothing\n" * 9, ["nothing"] * 5),
+        ("script.py", "", []),
+        ("script.js", NODE, ["TypeError: no", "/tmp/r/script.js:3", "…"]),
+        (
+            "script.js",
+            f"at x (/tmp/r/script.js:1:1)\n{NODE}",
+            ["TypeError: no", "/tmp/r/script.js:3", "…"],
+        ),
+        ("script.rb", RUBY, ["/tmp/r/script.rb:2:in `a': no (RuntimeError)", "…"]),
+        ("", PYTHON, ['File "/usr/lib/python3.11/json/__init__.py", line 346, in loads']),
+    ],
+)
+async def test_a_long_traceback_keeps_what_was_raised_and_the_place_in_the_script(
+    file: str, told: str, begins: list[str]
+) -> None:
+    async def handler(run: Run) -> str:
+        output = OutputLines(run, Level.WARNING)
+        output.feed(told.encode() + b"\n")
+        return output.last_lines(5, traced=file)
+
+    lines = str((await run_handler(handler)).result).splitlines()
+    assert lines[: len(begins)] == begins
+    assert len(lines) <= 7
+    assert len(set(lines)) == len(lines) or "nothing" in lines
+    assert not [line for line in lines if line.startswith(("^", "Node.js", "at Module"))]
 
 
 async def test_a_line_without_end_is_cut_and_takes_no_memory() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.imports.quartz.calendars import MappedCalendars, map_calendars
-from tickwheel_admin.domain.imports.quartz.records import QuartzJob, QuartzTrigger
+from tickwheel_admin.domain.imports.quartz.records import QuartzCalendar, QuartzJob, QuartzTrigger
 from tickwheel_admin.domain.imports.quartz.triggers import NotCarried, map_trigger
 from tickwheel_admin.domain.input.calendar import parse_calendar
 from tickwheel_admin.domain.input.trigger import parse_trigger
@@ -28,6 +28,7 @@ class ReadQuartz:
     jobs: Mapping[str, QuartzJob]
     mapped: MappedCalendars
     calendars: Mapping[str, Calendar]
+    stored_calendars: Sequence[QuartzCalendar]
 
     def triggers(self) -> Iterator[QuartzTrigger]:
         for job in self.jobs.values():
@@ -53,14 +54,15 @@ def read_quartz(url: str) -> ReadQuartz:
     """Jobs and calendars; each calendar can be imported."""
     with open_quartz(url, prefix="qrtz_") as database:
         jobs = {each.name: each for each in read_quartz_jobs(database, "billing")}
-        mapped = map_calendars(read_calendars_of(database, "billing"), BERLIN)
+        stored = read_calendars_of(database, "billing")
+    mapped = map_calendars(stored, BERLIN)
     calendars: dict[str, Calendar] = {}
     for each in mapped.calendars:
         assert not each.reasons, each
         name, _, spec = parse_calendar(each.raw)
         base = calendars[spec.base] if spec.base else None
         calendars[name] = Calendar(name=name, version=1, spec=spec, base=base)
-    return ReadQuartz(jobs=jobs, mapped=mapped, calendars=calendars)
+    return ReadQuartz(jobs=jobs, mapped=mapped, calendars=calendars, stored_calendars=stored)
 
 
 def differing_triggers(

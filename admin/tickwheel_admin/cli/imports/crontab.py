@@ -145,6 +145,9 @@ class _Crontabs:
         self.remarks = remarks
         self.sources = sources
 
+    def count(self) -> int:
+        return len(self._jobs)
+
     def calendars(self) -> Sequence[ForeignCalendar]:
         return ()
 

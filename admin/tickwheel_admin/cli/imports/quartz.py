@@ -28,6 +28,7 @@ from tickwheel_admin.store.imports.quartz.connection import (
 )
 from tickwheel_admin.store.imports.quartz.tables import (
     chosen_scheduler,
+    count_quartz_jobs,
     paused_groups,
     read_calendars_of,
     read_quartz_jobs,
@@ -160,6 +161,9 @@ class _Quartz:
         self._scheduler = scheduler
         self._rules = rules
         self._calendars = calendars
+
+    def count(self) -> int:
+        return count_quartz_jobs(self._database, self._scheduler)
 
     def calendars(self) -> Sequence[ForeignCalendar]:
         return self._calendars

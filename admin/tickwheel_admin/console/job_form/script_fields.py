@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tickwheel_admin.console.job_form.yaml_view import with_plain_ends
-from tickwheel_admin.domain.jobs.script import HANDLER, Script
+from tickwheel_admin.domain.runs.script import HANDLER, Script
 
 DEFAULTS = {
     "script_language": "shell",

@@ -23,7 +23,7 @@ from tickwheel_admin.console.jobs.script_difference import difference
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.executors.node import NodeState
 from tickwheel_admin.domain.input.job import job_to_raw, parse_parameters
-from tickwheel_admin.domain.jobs.script import USUAL_LANGUAGES, Script
+from tickwheel_admin.domain.runs.script import USUAL_LANGUAGES, Script
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of

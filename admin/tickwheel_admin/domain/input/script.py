@@ -10,7 +10,7 @@ from typing import Any
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.fields import Fields
-from tickwheel_admin.domain.jobs.script import (
+from tickwheel_admin.domain.runs.script import (
     GLUE_LANGUAGES,
     HANDLER,
     LANGUAGE,

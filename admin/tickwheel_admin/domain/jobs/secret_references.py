@@ -48,6 +48,21 @@ def secret_names(config: JobConfig) -> frozenset[str]:
     return frozenset(each.name for each in references_of(config) if each.name is not None)
 
 
+def as_text(value: Any) -> Any:
+    """A value from elsewhere as a job says it, so that nothing in it is a reference.
+
+    Args:
+        value: as JSON has it.
+    """
+    if isinstance(value, str):
+        return value.replace(MARK, f"${MARK}")
+    if isinstance(value, list):
+        return [as_text(each) for each in value]
+    if isinstance(value, dict):
+        return {key: as_text(each) for key, each in value.items()}
+    return value
+
+
 def secrets_of_run(config: JobConfig, given: str | None) -> frozenset[str]:
     """The secrets that a run needs.
 

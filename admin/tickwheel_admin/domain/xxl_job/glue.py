@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickwheel_admin.domain.jobs.script import GLUE_LANGUAGES
+from tickwheel_admin.domain.runs.script import GLUE_LANGUAGES
 
 BEAN = "BEAN"  # a handler in the executor's code, no script
 # XXL-JOB's `glueType` by our name of the language.
@@ -21,6 +21,18 @@ GLUE_TYPES = dict(
     )
 )
 LANGUAGES = {glue: language for language, glue in GLUE_TYPES.items()}
+
+
+def code_of(handler: str, sha256: str | None) -> str:
+    """What an executor compares when a job is started again.
+
+    Java ends what a job number still runs when it is told to run other code under that number,
+    before it looks whether the job is busy.
+
+    Args:
+        sha256: of the job's script; None: it has none.
+    """
+    return handler if sha256 is None else f"script {sha256}"
 
 
 def glue_version(sha256: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.jobs import script as domain
+from tickwheel_admin.domain.runs import script as domain
 from tickwheel_admin.domain.runs.run import Run
 from tickwheel_admin.engine.dispatcher.claim_inputs import ClaimInputs
 from tickwheel_admin.store.jobs.scripts import ScriptSources

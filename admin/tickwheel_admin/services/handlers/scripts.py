@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.jobs.script import Script
+from tickwheel_admin.domain.runs.script import Script
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.store.executors.executors import allows_scripts
 

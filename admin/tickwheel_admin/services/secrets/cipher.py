@@ -41,6 +41,7 @@ class Cipher:
         self._keys = {_id_of(key): AESGCM(key) for key in keys}
         self._current = _id_of(keys[0]) if keys else None
         self._key_file = key_file
+        self._file_key: str | None = None  # its id, once it was read
 
     def check(self) -> None:
         """Whether anything can be encrypted.
@@ -91,8 +92,10 @@ class Cipher:
     def key_ids(self) -> tuple[str, ...]:
         """Ids of the keys that it has, the one that encrypts first; an id tells nothing of a key.
 
-        The key of a file is among them once it was needed.
+        The key of a file is among them as soon as there is one.
         """
+        with contextlib.suppress(Conflict):  # a broken file is told to whoever needs its key
+            self._read_file()
         return tuple(self._keys)
 
     def current_key(self) -> str:
@@ -118,6 +121,8 @@ class Cipher:
 
     def _read_file(self) -> str | None:
         """Add the key of the file; its id. None: there is no file."""
+        if self._file_key is not None:
+            return self._file_key
         if self._key_file is None or not self._key_file.exists():
             return None
         try:
@@ -130,9 +135,9 @@ class Cipher:
                 "The file “%(file)s” does not have a key: 32 bytes in base64.",
                 file=str(self._key_file),
             )
-        key_id = _id_of(key)
-        self._keys.setdefault(key_id, AESGCM(key))
-        return key_id
+        self._file_key = _id_of(key)
+        self._keys.setdefault(self._file_key, AESGCM(key))
+        return self._file_key
 
     def _make_file(self, file: Path) -> None:
         if file.exists():

@@ -11,3 +11,8 @@ def purpose_of_secret(executor_id: int, name: str) -> str:
 def purpose_of_xxl_token(executor_id: int) -> str:
     """Of the access token of an executor of the protocol `xxl_job`."""
     return f"xxl_executor.token {executor_id}"
+
+
+def purpose_of_channel(channel_id: int) -> str:
+    """Of what a channel of alarms keeps secret: a JSON object of strings."""
+    return f"alarm_channel.secrets {channel_id}"

@@ -16,7 +16,12 @@ from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
 from tickwheel_admin.services.secrets.cipher import Cipher, SecretUnreadable
-from tickwheel_admin.services.secrets.purposes import purpose_of_secret, purpose_of_xxl_token
+from tickwheel_admin.services.secrets.purposes import (
+    purpose_of_channel,
+    purpose_of_secret,
+    purpose_of_xxl_token,
+)
+from tickwheel_admin.store.alarms.channels import encrypt_channel_anew, list_channels
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.executors.admins import live_admin_statuses
@@ -25,6 +30,7 @@ from tickwheel_admin.store.executors.secrets import encrypt_secret_anew, page_se
 from tickwheel_admin.store.xxl_job.executors import encrypt_token_anew, read_xxl_executors
 
 BATCH = 100  # secrets of one transaction
+MAX_CHANNELS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +43,7 @@ class RotationReport:
     unreadable: Sequence[str]  # no key of this program decrypts these: “billing: API_KEY”
     # Admins that are up and encrypt with another key: what is set there needs that key again.
     behind: Mapping[str, str]  # id of that key, by name of the admin
+    not_known: Sequence[str]  # names of admins that are up and do not tell which keys they have
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,21 +61,29 @@ class KeyRotation:
         self._audited = AuditedTransactions(store, ids)
 
     async def rotate(
-        self, actor: Actor, told: Callable[[int], None] = lambda done: None
+        self,
+        actor: Actor,
+        told: Callable[[int], None] = lambda done: None,
+        *,
+        trusts_all: bool = False,
     ) -> RotationReport:
         """Encrypt what another key than the first one has encrypted.
 
         Args:
             told: is called after each transaction, with how many values were looked at.
+            trusts_all: admins that do not tell which keys they have are taken to have the first.
 
         Raises:
             Conflict: secret_key.missing; secret_key.unknown, when an admin that is up does not have
-                the first key: it could not read what is encrypted with it.
+                the first key: it could not read what is encrypted with it; secret_key.not_told,
+                when it is not known whether one has it.
         """
         actor.require(Permission.ADMINISTER)
         key_id = self._cipher.current_key()
         keys = await self._store.read(_keys_of_admins)
-        without = sorted(name for name, ids in keys.items() if key_id not in ids)
+        without = sorted(
+            name for name, ids in keys.items() if ids is not None and key_id not in ids
+        )
         if without:
             raise Conflict(
                 "secret_key.unknown",
@@ -76,6 +91,16 @@ class KeyRotation:
                 " TICKWHEEL_SECRET_KEY, behind the others, and restart them first.",
                 key=key_id,
                 admins=", ".join(without),
+            )
+        not_known = _not_known(keys)
+        if not_known and not trusts_all:
+            raise Conflict(
+                "secret_key.not_told",
+                "These admins do not tell which keys they have: %(admins)s. They were started a"
+                " moment ago, or are of an earlier version. Wait a few seconds, or restart them"
+                " with this version. If you are sure that they have the key %(key)s, add --force.",
+                key=key_id,
+                admins=", ".join(not_known),
             )
         counts, unreadable = _Counts(), list[tuple[int, str]]()
         after = (0, "")
@@ -90,15 +115,21 @@ class KeyRotation:
         tokens = await self._store.run(self._tokens)
         counts.anew, counts.kept = counts.anew + tokens.anew, counts.kept + tokens.kept
         unreadable += tokens.unreadable
-        told(counts.anew + counts.kept + len(unreadable))
+        channels = await self._store.run(self._channels)
+        counts.anew, counts.kept = counts.anew + channels.anew, counts.kept + channels.kept
+        told(counts.anew + counts.kept + len(unreadable) + len(channels.unreadable))
         keys = await self._store.read(_keys_of_admins)
         names = await self._store.read(executor_names, {each for each, _ in unreadable})
         report = RotationReport(
             key_id=key_id,
             anew=counts.anew,
             kept=counts.kept,
-            unreadable=[f"{names.get(each, each)}: {what}" for each, what in unreadable],
-            behind={name: ids[0] for name, ids in sorted(keys.items()) if ids[0] != key_id},
+            unreadable=[
+                *(f"{names.get(each, each)}: {what}" for each, what in unreadable),
+                *(what for _, what in channels.unreadable),
+            ],
+            behind={name: ids[0] for name, ids in sorted(keys.items()) if ids and ids[0] != key_id},
+            not_known=_not_known(keys),
         )
 
         def note(_conn: sa.Connection, entry: AuditEntry) -> None:
@@ -132,6 +163,18 @@ class KeyRotation:
                 encrypt_token_anew(conn, each, token=ciphertext)
         return page
 
+    def _channels(self, conn: sa.Connection) -> _Page:
+        page = _Page(last=None)
+        for each in list_channels(conn, limit=MAX_CHANNELS):
+            if each.secrets is None:
+                continue
+            what = (0, f"channel {each.name}")
+            purpose = purpose_of_channel(each.id)
+            ciphertext = page.look_at(self._cipher, each.secrets, purpose, what)
+            if ciphertext is not None:
+                encrypt_channel_anew(conn, each, secrets=ciphertext)
+        return page
+
 
 class _Page:
     """What one transaction did."""
@@ -158,13 +201,14 @@ class _Page:
         return cipher.encrypt(value, purpose=purpose)
 
 
-def _keys_of_admins(conn: sa.Connection) -> dict[str, tuple[str, ...]]:
-    """Ids of the keys of each admin that is up, the one that encrypts first.
-
-    Those that have none yet, and those of an earlier version, which do not tell, are left out.
+def _keys_of_admins(conn: sa.Connection) -> dict[str, tuple[str, ...] | None]:
+    """Ids of the keys of each admin that is up, the one that encrypts first; None: it does not tell
+    them.
     """
-    found = {
-        name: tuple(status_from_json(status).secret_keys)
-        for name, status in live_admin_statuses(conn)
+    return {
+        name: status_from_json(status).secret_keys for name, status in live_admin_statuses(conn)
     }
-    return {name: ids for name, ids in found.items() if ids}
+
+
+def _not_known(keys: Mapping[str, tuple[str, ...] | None]) -> list[str]:
+    return sorted(name for name, ids in keys.items() if ids is None)

@@ -41,6 +41,7 @@ class Invocation:
     stdin: str = ""
     grace_seconds: float = 10.0  # between SIGTERM and SIGKILL
     skip_exit_code: int | None = None
+    traced: str = ""  # one of `files` in which tracebacks tell the place of an error
 
 
 async def run_child(children: Children, run: Run, invocation: Invocation) -> Any:
@@ -92,7 +93,7 @@ async def run_child(children: Children, run: Run, invocation: Invocation) -> Any
         skip_exit_code=invocation.skip_exit_code,
         result=files.get(RESULT),
         state=files.get(STATE),
-        last_lines=errors.last_lines(5) or output.last_lines(3),
+        last_lines=errors.last_lines(5, traced=invocation.traced) or output.last_lines(3),
         retry_after=output.retry_after,
     )
 
@@ -152,11 +153,16 @@ def _environment(
         "RESULT": f"{directory}/{RESULT}",
         "CHECKPOINT": f"{directory}/{CHECKPOINT}",
     }
+    if run.interval_start is not None:
+        about["INTERVAL_START"] = run.interval_start.isoformat(timespec="milliseconds")
+        about["INTERVAL_END"] = about["SCHEDULED_AT"]
     if has_state(run):
         about["STATE"] = f"{directory}/{STATE}"
     return {
         **inherited(os.environ, children.pass_environment),
         **own,
+        # As OpenTelemetry and others read it: the specification "environment variables".
+        **{name.upper(): value for name, value in run.trace_headers.items()},
         **children.environment,
         **invocation.environment,
         **{f"TICKWHEEL_{name}": value for name, value in about.items()},

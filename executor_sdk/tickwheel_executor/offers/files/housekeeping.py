@@ -125,12 +125,14 @@ class Housekeeping:
 
     def _move_by_copy(self, folder: int, into: int, file: FoundFile) -> str | None:
         temporary = self._temporary(file.parts[-1])
-        copy_over(folder, file, into, temporary, self._check_stop)
+        copied = copy_over(folder, file, into, temporary, self._check_stop)
         placed = place(into, temporary, into, file.parts[-1], if_exists=self.plan.if_exists)
         if placed is None:
             remove_quietly(into, temporary)
-        else:
+        elif copied.is_unchanged(stat_in(folder, file.parts[-1])):
             unlink(folder, file.parts[-1], file)
+        else:
+            raise OSError("it was written to after it was copied, so it stays beside its copy")
         return placed
 
     def _archive(self, root: int, target: int, files: list[FoundFile]) -> str | None:

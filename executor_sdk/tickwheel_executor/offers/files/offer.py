@@ -9,6 +9,7 @@ from typing import Any
 from tickwheel_executor.errors import ConfigurationError, Fail
 from tickwheel_executor.offers import HandlerRegistry
 from tickwheel_executor.offers.config import ConfigTable
+from tickwheel_executor.offers.examples import with_examples
 from tickwheel_executor.offers.threads import in_thread
 from tickwheel_executor.run.context import Run
 
@@ -53,7 +54,7 @@ class Files:
 
     def register(self, executor: HandlerRegistry) -> None:
         """Register the handler."""
-        executor.handler("file")(self._file)
+        executor.handler("file")(with_examples(self._file, root=self._roots))
 
     async def _file(
         self,

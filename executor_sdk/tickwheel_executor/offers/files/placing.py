@@ -6,6 +6,8 @@ import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
+from typing import BinaryIO
 
 from .tree import FoundFile, open_file, stat_in
 
@@ -13,6 +15,7 @@ SKIP, REPLACE, RENAME = "skip", "replace", "rename"
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 _MAX_NUMBER = 1_000
 _CHUNK = 1024 * 1024
+_COPIES = 3  # of a file that is written to meanwhile
 
 
 def place(source: int, name: str, target: int, wanted: str, *, if_exists: str) -> str | None:
@@ -47,26 +50,41 @@ def numbered(name: str, number: int) -> str:
 
 def copy_over(
     source: int, found: FoundFile, target: int, temporary: str, check_stop: Callable[[], None]
-) -> None:
+) -> FoundFile:
     """Copy a file into a folder on another file system, complete and on disk.
 
+    Returns:
+        The file as it was copied: it had the same size and time before and after.
+
     Raises:
-        OSError: it cannot be read or written; nothing is left then.
+        OSError: it cannot be read or written, or is written to again and again; nothing is left
+            then.
     """
     with os.fdopen(open_file(source, found.parts[-1], found), "rb") as reader:
-        now = os.fstat(reader.fileno())
-        with os.fdopen(new_file(target, temporary), "wb") as writer:
-            try:
-                while piece := reader.read(_CHUNK):
-                    check_stop()
-                    writer.write(piece)
-                writer.flush()
-                os.fchmod(writer.fileno(), now.st_mode & 0o777)
-                os.utime(writer.fileno(), ns=(now.st_atime_ns, now.st_mtime_ns))
-                os.fsync(writer.fileno())
-            except BaseException:  # the copy is of no use, whatever happened
-                remove_quietly(target, temporary)
-                raise
+        for _ in range(_COPIES):
+            before = os.fstat(reader.fileno())
+            copied = replace(found, size=before.st_size, modified_ns=before.st_mtime_ns)
+            reader.seek(0)
+            with os.fdopen(new_file(target, temporary), "wb") as writer:
+                try:
+                    _copy(reader, writer, check_stop)
+                    os.fchmod(writer.fileno(), before.st_mode & 0o777)
+                    os.utime(writer.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))
+                    os.fsync(writer.fileno())
+                except BaseException:  # the copy is of no use, whatever happened
+                    remove_quietly(target, temporary)
+                    raise
+            if copied.is_unchanged(os.fstat(reader.fileno())):
+                return copied
+    remove_quietly(target, temporary)
+    raise OSError("it is being written to, so it stays")
+
+
+def _copy(reader: BinaryIO, writer: BinaryIO, check_stop: Callable[[], None]) -> None:
+    while piece := reader.read(_CHUNK):
+        check_stop()
+        writer.write(piece)
+    writer.flush()
 
 
 def new_file(folder: int, name: str) -> int:

@@ -150,6 +150,7 @@ class Http:
             content=content,
             content_type=content_type,
             idempotency_key=str(run.id),
+            trace_headers=run.trace_headers,
         )
         begun = time.monotonic()
         run.log.info("%s %s", method, shown(request.url))

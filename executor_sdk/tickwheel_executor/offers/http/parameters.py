@@ -27,7 +27,7 @@ Headers = Annotated[
     dict[str, Annotated[str, Meta(max_length=8000)]],
     Meta(
         max_length=50,
-        description='Headers to send: {"Authorization": "Bearer ${secret.TOKEN}"}. '
+        description="Headers to send, such as Authorization with Bearer ${secret.TOKEN}. "
         "Idempotency-Key is the id of the run unless it is given here",
     ),
 ]
@@ -56,14 +56,14 @@ ExpectedStatus = Annotated[
     Meta(
         min_length=1,
         max_length=50,
-        description='Statuses that mean success: 200, "200-299" or "2xx"',
+        description="Statuses that mean success: 200, 200-299 or 2xx",
     ),
 ]
 ExpectedJson = Annotated[
     dict[str, Any],
     Meta(
         max_length=50,
-        description='Values that the JSON of the response must have, by path: {"data.state": "ok"}',
+        description="Values that the JSON of the response must have, by path, such as data.state",
     ),
 ]
 ExpectedText = Annotated[

@@ -14,6 +14,7 @@ from yarl import URL
 from tickwheel_executor.errors import Fail
 from tickwheel_executor.version import VERSION
 
+NO_HEADERS: Mapping[str, str] = {}
 Scalar = str | int | float | bool
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -43,11 +44,13 @@ def build_request(
     content: bytes | None,
     content_type: str,
     idempotency_key: str,
+    trace_headers: Mapping[str, str] = NO_HEADERS,
 ) -> HttpRequest:
     """The request.
 
     Args:
         content_type: of `content`, unless the job's headers name one.
+        trace_headers: W3C Trace Context of the run; the job's own headers take their place.
 
     Raises:
         Fail: the URL or a header is not one.
@@ -61,6 +64,7 @@ def build_request(
             "Accept": "*/*",
             "Accept-Encoding": "identity",
             "Idempotency-Key": idempotency_key,
+            **trace_headers,
         }
     )
     if content is not None and content_type:

@@ -54,6 +54,11 @@ class SqlConnection:
         return _DRIVERS[self.scheme][0]
 
     @property
+    def is_mysql(self) -> bool:
+        """Whether this is MySQL or MariaDB."""
+        return self.drivername.endswith("+pymysql")
+
+    @property
     def allowed_words(self) -> frozenset[str]:
         """First words of statements that may be sent, in capitals; none: any."""
         named = frozenset(word.upper() for word in self.statements)
@@ -71,9 +76,9 @@ def problem_of(connection: SqlConnection) -> tuple[str, str] | None:
     for needed in ("sqlalchemy", module):
         if find_spec(needed) is None:
             return "url", f"it needs the Python package {needed}; {INSTALL}"
-    from .databases import url_problem  # here, because it needs SQLAlchemy
+    from .url import url_problem  # here, because it needs SQLAlchemy
 
-    text = url_problem(connection)
+    text = url_problem(connection.url, drivername=connection.drivername)
     return ("url", text) if text else None
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from .connections import SqlConnection
+from .reading import authorize, authorize_reading
+from .url import parse_url
 
 CONNECT_SECONDS = 10
 _BUSY_SECONDS = 5.0  # that SQLite waits for another writer
@@ -20,23 +22,11 @@ _NETWORK_SECONDS = 30  # on top of a timeout, until a server that says nothing i
 # Another try may help: deadlocks, failures to serialise, locks that were not free in time.
 _RETRY_MYSQL = (1020, 1205, 1213, 3572)
 _RETRY_POSTGRESQL = ("40001", "40P01", "55P03")
+_NO_CURSOR = ("0A000", "42601")  # a WITH that writes; SELECT INTO, and errors of syntax
 _BUSY_SQLITE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _MANY_STATEMENTS = (
     "; if this is more than one statement, write each as an entry of its own in `statements`"
 )
-
-
-def url_problem(connection: SqlConnection) -> str:
-    """What SQLAlchemy says against the URL, without repeating it; "": nothing."""
-    try:
-        url = _url(connection)
-    except (sa.exc.ArgumentError, ValueError):
-        return "it cannot be read as a URL; special characters of a password are written as %40"
-    if connection.drivername != "sqlite" and not url.host and not url.query:
-        return "it names no host"
-    if connection.drivername == "sqlite" and not url.database:
-        return "it names no file; write sqlite:////var/lib/crm.db"
-    return ""
 
 
 def engine_of(connection: SqlConnection) -> sa.Engine:
@@ -79,9 +69,9 @@ def begin_session(
         raw.isolation_level = None  # transactions begin where we say
         if read_only:
             raw.execute("PRAGMA query_only = ON")
-            raw.set_authorizer(_authorize_reading)
+            raw.set_authorizer(authorize_reading)
         else:
-            raw.set_authorizer(_authorize)
+            raw.set_authorizer(authorize)
         return
     if conn.dialect.name == "postgresql":
         commands = [f"SET statement_timeout = {milliseconds}"]
@@ -98,7 +88,13 @@ def begin_session(
         conn.exec_driver_sql(command)
     conn.commit()
     if autocommit:
-        conn.execution_options(isolation_level="AUTOCOMMIT")
+        set_autocommit(conn, on=True)
+
+
+def set_autocommit(conn: sa.Connection, *, on: bool) -> None:
+    """Between two transactions; not for SQLite, where transactions begin where we say."""
+    level = "AUTOCOMMIT" if on else conn.default_isolation_level or conn.get_isolation_level()
+    conn.execution_options(isolation_level=level)
 
 
 def begin_transaction(conn: sa.Connection, *, read_only: bool) -> None:
@@ -115,7 +111,7 @@ def begin_transaction(conn: sa.Connection, *, read_only: bool) -> None:
 def limit_rows(conn: sa.Connection, rows: int | None) -> None:
     """MySQL: return at most so many rows, unless the statement has a LIMIT; None: any number.
 
-    Its driver holds all rows in memory. PostgreSQL and SQLite are read row by row.
+    It sends rows whether they are wanted or not. PostgreSQL and SQLite are asked for each.
     """
     if conn.dialect.name in ("mysql", "mariadb"):
         conn.exec_driver_sql(
@@ -170,7 +166,7 @@ def reason_of(error: sa.exc.DBAPIError, statement: str) -> tuple[str, bool]:
         code = getattr(original, "sqlite_errorcode", None) or 0
         many = _MANY_STATEMENTS if "one statement at a time" in text else ""
         if code == sqlite3.SQLITE_AUTH:
-            text = "not authorised: jobs cannot attach other files or load extensions"
+            text = f"{text}: jobs cannot attach other files, load extensions, or write if read-only"
         return f"{text}{many}", code & 0xFF in _BUSY_SQLITE
     state = getattr(original, "sqlstate", None)
     if hasattr(original, "diag"):  # psycopg; its whole text may show values of rows
@@ -182,29 +178,18 @@ def reason_of(error: sa.exc.DBAPIError, statement: str) -> tuple[str, bool]:
     return f"{_first_line(str(text or number))} ({number}){many}", number in _RETRY_MYSQL
 
 
+def has_no_cursor(error: sa.exc.DBAPIError) -> bool:
+    """Whether PostgreSQL refused to declare a cursor because of the kind of statement."""
+    return getattr(error.orig, "sqlstate", None) in _NO_CURSOR
+
+
 def _url(connection: SqlConnection) -> sa.URL:
-    url = sa.make_url(connection.url).set(drivername=connection.drivername)
+    url = parse_url(connection.url, drivername=connection.drivername)
     if connection.user is not None:
         url = url.set(username=connection.user)
     if connection.password is not None:
         url = url.set(password=connection.password)
-    if connection.drivername.endswith("pymysql"):
-        url = url.update_query_dict({"charset": "utf8mb4", **dict(url.query)})
     return url
-
-
-def _authorize(action: int, *details: str | None) -> int:
-    """Statements of SQLite could create and change files anywhere by attaching them."""
-    is_refused = action == sqlite3.SQLITE_ATTACH
-    is_refused |= action == sqlite3.SQLITE_FUNCTION and details[1] == "load_extension"
-    return sqlite3.SQLITE_DENY if is_refused else sqlite3.SQLITE_OK
-
-
-def _authorize_reading(action: int, *details: str | None) -> int:
-    """Likewise, and no pragma can end the read-only mode."""
-    if action == sqlite3.SQLITE_PRAGMA:
-        return sqlite3.SQLITE_DENY
-    return _authorize(action, *details)
 
 
 def _quietly(cancel: Callable[[], None]) -> None:

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from tickwheel_executor.errors import ConfigurationError, Fail, Failed
 from tickwheel_executor.offers import HandlerRegistry
 from tickwheel_executor.offers.config import ConfigTable
+from tickwheel_executor.offers.examples import with_examples
 from tickwheel_executor.offers.threads import in_thread
 from tickwheel_executor.run.context import Run
 
 from . import parameters as p
 from .connections import SqlConnection, connection_of, problem_of
-from .statements import check_statement
+from .placeholders import check_placeholders
+from .statements import check_statement, check_writes_no_file
 
 if TYPE_CHECKING:
     from .session import SqlPlan, SqlSession
@@ -61,7 +63,7 @@ class Sql:
 
     def register(self, executor: HandlerRegistry) -> None:
         """Register the handler."""
-        executor.handler("sql")(self._sql)
+        executor.handler("sql")(with_examples(self._sql, connection=self._connections))
 
     async def _sql(
         self,
@@ -89,6 +91,10 @@ class Sql:
         texts = tuple(statements) or (statement,)
         for number, text in enumerate(texts, start=1):
             check_statement(number, text, known.allowed_words, connection)
+            if known.is_mysql:
+                check_placeholders(number, text)
+                if known.read_only:
+                    check_writes_no_file(number, text)
         if timeout_seconds > known.max_statement_seconds:
             raise Fail(
                 f"timeout_seconds: the connection {connection!r} allows at most "

@@ -26,16 +26,16 @@ Statement = Annotated[
     ),
 ]
 Statements = Annotated[
-    list[Annotated[str, Meta(min_length=1)]],
+    list[Annotated[str, Meta(min_length=1, extra_json_schema=_TEXT)]],
     Meta(max_length=100, description="Several statements, executed in this order"),
 ]
 Values = Annotated[
     dict[Annotated[str, Meta(min_length=1, max_length=128)], Scalar | list[Scalar]],
     Meta(
         max_length=500,
-        description='Values of :name in the statements: {"month": "2026-03"}. A list is for '
-        "IN :name. :run_id, :attempt, :scheduled_at, :due_at, :shard_index and :shard_total are "
-        "those of the run",
+        description="Values of :name in the statements. A list is for IN :name. "
+        ":run_id, :attempt, :scheduled_at, :due_at, :interval_start, :interval_end, "
+        ":shard_index and :shard_total are those of the run",
     ),
 ]
 Transaction = Annotated[

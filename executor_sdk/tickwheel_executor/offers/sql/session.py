@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import sqlalchemy as sa
 
 from tickwheel_executor.errors import Fail, Failed, Retry
@@ -21,17 +20,18 @@ from .databases import (
     begin_transaction,
     canceller,
     engine_of,
+    has_no_cursor,
     instant,
     limit_rows,
     reason_of,
+    set_autocommit,
     sever,
 )
-from .statements import only_returns_rows, shown
-from .values import column_names, csv_line, json_value
+from .reading import prove_read_only
+from .rows import IN_RESULT, RowReader
+from .statements import may_be_limited, may_have_cursor, only_returns_rows, shown
 
 ONE, EACH, NONE = "one", "each", "none"
-IN_RESULT, IN_LOG, NOWHERE = "result", "log", "nowhere"
-_MAX_RESULT_BYTES = 56 * 1024  # of all rows; a result has 64 KiB at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,10 @@ class SqlSession:
     _conn: sa.Connection | None = None
     _cancel: Any = None
     _result: dict[str, Any] = field(default_factory=dict)
-    _left: int = _MAX_RESULT_BYTES
+    _rows: RowReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._rows = RowReader(of_run=self.of_run, max_rows=self.plan.max_rows, to=self.plan.rows)
 
     def stop(self) -> None:
         """End the running statement on the server, and begin no other; may be called again."""
@@ -119,6 +122,9 @@ class SqlSession:
                 if is_one:
                     self._execute(conn, statement)
                     continue
+                if self.plan.transaction == NONE and conn.dialect.name == "postgresql":
+                    # A cursor needs a transaction, and what cannot be in one has none.
+                    set_autocommit(conn, on=not may_have_cursor(statement))
                 with conn.begin():
                     if self.plan.transaction == EACH:
                         begin_transaction(conn, read_only=self.connection.read_only)
@@ -131,21 +137,36 @@ class SqlSession:
         run.progress((self.number - 1) / total, f"statement {self.number} of {total}")
         run.log.info("%d: %s", self.number, shown(statement))
         clause, values = self._bound(conn, statement)
-        is_read = only_returns_rows(statement)
-        limit_rows(conn, self.plan.max_rows + 1 if is_read else None)
-        # A cursor on the server needs a transaction.
-        streams = is_read and self.plan.transaction != NONE and conn.dialect.name == "postgresql"
+        limit_rows(conn, self.plan.max_rows + 1 if may_be_limited(statement) else None)
         begun = time.monotonic()
         self.begun_at = begun
         try:
-            result = conn.execute(
-                clause, values, execution_options={"stream_results": streams, "max_row_buffer": 100}
-            )
-            with result:
-                told = self._read(result) if result.returns_rows else self._count(result)
+            if self.connection.read_only:
+                prove_read_only(conn)
+            with self._sent(conn, statement, clause, values) as result:
+                told = self._read(result, statement) if result.returns_rows else self._count(result)
         finally:
             self.begun_at = None
         run.log.info("%d: %s after %.3f s", self.number, told, time.monotonic() - begun)
+
+    def _sent(
+        self, conn: sa.Connection, statement: str, clause: sa.TextClause, values: dict[str, Any]
+    ) -> sa.CursorResult[Any]:
+        """The result, whose rows the driver does not read before they are asked for."""
+        streams = {"stream_results": True, "max_row_buffer": 1}
+        if conn.dialect.name != "postgresql":
+            return conn.execute(clause, values, execution_options=streams)
+        if not may_have_cursor(statement):
+            return conn.execute(clause, values)
+        if only_returns_rows(statement):
+            return conn.execute(clause, values, execution_options=streams)
+        try:
+            with conn.begin_nested():
+                return conn.execute(clause, values, execution_options=streams)
+        except sa.exc.DBAPIError as error:
+            if not has_no_cursor(error):
+                raise
+        return conn.execute(clause, values)  # it was not executed: it has no cursor
 
     def _bound(self, conn: sa.Connection, statement: str) -> tuple[sa.TextClause, dict[str, Any]]:
         clause = sa.text(statement)
@@ -164,11 +185,14 @@ class SqlSession:
 
     def _of_run(self, conn: sa.Connection) -> dict[str, Any]:
         run = self.of_run
+        start, end = run.interval_start, run.interval_end
         return {
             "run_id": run.id,
             "attempt": run.attempt,
             "scheduled_at": instant(conn, run.scheduled_at),
             "due_at": instant(conn, run.due_at),
+            "interval_start": None if start is None else instant(conn, start),
+            "interval_end": None if end is None else instant(conn, end),
             "shard_index": run.shard_index,
             "shard_total": run.shard_total,
         }
@@ -179,38 +203,15 @@ class SqlSession:
         self._result["statements"].append({"affected": affected})
         return f"{affected:,} rows affected"
 
-    def _read(self, result: sa.CursorResult[Any]) -> str:
-        names = column_names(result.keys())
-        kept: list[dict[str, Any]] = []
-        count, is_cut = 0, False
-        if self.plan.rows == IN_LOG:
-            self.of_run.log.info("%s", csv_line(names))
-        for row in result:
-            if count == self.plan.max_rows:
-                is_cut = True
-                break
-            count += 1
-            if self.plan.rows == IN_LOG:
-                self.of_run.log.info("%s", csv_line(row))
-            elif self.plan.rows == IN_RESULT and not self._result.get("is_cut"):
-                self._keep(kept, dict(zip(names, map(json_value, row), strict=True)))
-        entry: dict[str, Any] = {"rows": count}
-        if is_cut:
-            entry["is_cut"] = True
+    def _read(self, result: sa.CursorResult[Any], statement: str) -> str:
+        entry = self._rows.read(result, to_end=not only_returns_rows(statement))
         self._result["statements"].append(entry)
         if self.plan.rows == IN_RESULT:
-            self._result["rows"] = kept
-        more = "; there are more" if is_cut else ""
-        return f"{count:,} rows{more}"
-
-    def _keep(self, kept: list[dict[str, Any]], row: dict[str, Any]) -> None:
-        size = len(msgspec.json.encode(row)) + 1
-        if size > self._left:
-            self._result["is_cut"] = True
-            self.of_run.log.warning("the result has room for %d of the rows", len(kept))
-            return
-        self._left -= size
-        kept.append(row)
+            self._result["rows"] = self._rows.kept
+            self._result.pop("is_cut", None)
+            if self._rows.is_result_full:
+                self._result["is_cut"] = True
+        return f"{entry['rows']:,} rows{'; there are more' if 'is_cut' in entry else ''}"
 
     def _where(self) -> str:
         return f"statement {self.number}: " if self.number else ""

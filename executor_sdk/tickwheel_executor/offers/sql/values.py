@@ -51,6 +51,25 @@ def json_value(value: object, depth: int = 0) -> Any:
             return clean(str(value))
 
 
+def weight(value: object) -> int:
+    """About how many bytes a value, or a row of them, takes; never too few by much."""
+    match value:
+        case str() | bytes() | bytearray():
+            return len(value) + 8
+        case memoryview():
+            return value.nbytes + 8
+        case Mapping():
+            return sum(weight(key) + weight(each) for key, each in value.items()) + 8
+        case Sequence() | set() | frozenset():
+            return sum(map(weight, value)) + 8
+        case Decimal():
+            return len(value.as_tuple().digits) + 8
+        case int():
+            return value.bit_length() // 8 + 8
+        case _:
+            return 16
+
+
 def column_names(names: Iterable[str]) -> list[str]:
     """Names of columns, those that come twice with a number: id, id_2."""
     found: list[str] = []

@@ -61,6 +61,29 @@ async def admin(tmp_path: Path) -> AsyncIterator[Served]:
         yield admin
 
 
+async def test_a_new_job_is_given_its_script_in_the_form(admin: Served) -> None:
+    browser = await enter(admin, "li", scripts=True)
+    assert "f-script-source" not in await browser.get("/jobs/new?executor_id=1")
+    job = {"executor_id": "1", "name": "tidy", "handler": "script"}
+    assert await browser.post("/jobs/new", **job) == 422
+    assert re.search(r'id="f-script-source"[^>]*aria-invalid', browser.page)
+    job |= {"script_language": "python", "script_source": "print(1 < 2)\r\n"}
+    assert await browser.post("/jobs/new", **job | {"script_language": "Py thon"}) == 422
+    assert "print(1 &lt; 2)" in browser.page  # nothing that was typed is lost
+    assert re.search(r'id="f-script-language"[^>]*aria-invalid', browser.page)
+    assert await browser.post("/jobs/new", **job, script_remark="first") == 303
+    script = (await admin.services.jobs.get(ADMIN, 2)).item.job.config.script
+    assert script is not None
+    assert (script.language, script.source, script.remark) == ("python", "print(1 < 2)\n", "first")
+
+
+async def test_who_may_not_edit_scripts_adds_none(admin: Served) -> None:
+    browser = await enter(admin, "jo", scripts=False)
+    job = {"executor_id": "1", "name": "tidy", "handler": "script"}
+    job |= {"script_language": "shell", "script_source": "id"}
+    assert await browser.post("/jobs/new", **job) == 403
+
+
 async def test_a_script_is_edited_compared_and_brought_back(admin: Served) -> None:
     browser = await enter(admin, "li", scripts=True)
     page = await browser.get()

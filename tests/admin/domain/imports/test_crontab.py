@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from tickwheel_admin.domain.imports.crontab.environment import read_variable
+from tickwheel_admin.domain.imports.crontab.environment import OF_SCRIPT, read_variable
 from tickwheel_admin.domain.imports.crontab.jobs import (
     CrontabFile,
     CrontabRules,
@@ -16,6 +17,8 @@ from tickwheel_admin.domain.imports.crontab.lines import Layout, read_crontab
 from tickwheel_admin.domain.imports.crontab.percent import split_command
 from tickwheel_admin.domain.imports.foreign import ForeignJob
 from tickwheel_admin.domain.input.job import read_job
+from tickwheel_admin.domain.jobs.secret_references import references_of, resolve
+from tickwheel_executor.offers.children.environment import REFUSED, check_job_environment
 
 FILE = CrontabFile(source="crontab:test", label="/etc/crontab")
 RULES = CrontabRules(timezone="Europe/Berlin")
@@ -76,8 +79,8 @@ def test_a_line_becomes_a_script_job() -> None:
     config, problems = read_job({"name": found.name, **found.raw})
     assert not problems
     assert config.script is not None
-    assert config.script.source == "/opt/backup.sh --full\n"
-    assert found.raw["parameters"] == {"environment": {"PATH": "/opt/bin:/bin"}, "stdin": "yes\n"}
+    assert config.script.source == "export PATH=/opt/bin:/bin\n/opt/backup.sh --full\n"
+    assert found.raw["parameters"] == {"stdin": "yes\n"}
     assert config.description.startswith("Nightly backup\nof all\n")
     assert "MAILTO=ops@example.com" in config.description
     assert found.place == "line 8"
@@ -110,14 +113,27 @@ def test_clocks_change_as_for_cron(schedule: str, gap: str, overlap: str) -> Non
     assert (trigger["gap"], trigger["overlap"]) == (gap, overlap)
 
 
+def test_what_looks_like_a_secret_is_text() -> None:
+    found = job("KEY=${secret.MAIL}\nTWICE=$${secret.MAIL}\n@daily mail a%x ${secret.MAIL}")
+    config, problems = read_job({"name": found.name, **found.raw})
+    assert not problems
+    assert references_of(config) == []
+    said = json.loads(resolve(config, None, {"MAIL": "geheim"}))
+    assert said == {
+        "environment": {"KEY": "${secret.MAIL}", "TWICE": "$${secret.MAIL}"},
+        "stdin": "x ${secret.MAIL}\n",
+    }
+
+
 def test_variables_hold_for_the_lines_below() -> None:
     first, second = jobs(
         "@daily one\nA=1\nSHELL=/bin/bash\nHOME=/srv/my app\nCRON_TZ=Asia/Shanghai\n"
         "RANDOM_DELAY=90\nTZ=UTC\n@daily source 'x y' && two\n"
     )
     assert first.raw["parameters"] == {}
-    assert second.raw["parameters"]["environment"] == {"A": "1", "HOME": "/srv/my app", "TZ": "UTC"}
+    assert second.raw["parameters"]["environment"] == {"A": "1", "TZ": "UTC"}
     assert second.raw["script"]["source"] == (
+        "export HOME='/srv/my app'\n"
         "cd '/srv/my app' || exit 1\n"
         """exec /bin/bash -c 'source '"'"'x y'"'"' && two'\n"""
     )
@@ -125,6 +141,25 @@ def test_variables_hold_for_the_lines_below() -> None:
     assert trigger["timezone"] == "Asia/Shanghai"
     assert trigger["jitter_seconds"] == 3_600
     assert {each.code for each in second.notes} == {"cron_tz", "random_delay", "tz"}
+
+
+def test_variables_that_an_agent_refuses_are_set_by_the_script() -> None:
+    handled = {*OF_SCRIPT, "IFS", "SHELL", "USER", "LOGNAME"}
+    assert handled == set(REFUSED), "the agent's list has changed"
+    found = job(
+        "PATH=/opt/it's/bin:/bin\nLD_PRELOAD=x.so\nIFS=:\n'C D'=1\nTICKWHEEL_X=1\nBASHOPTS=x\n"
+        "LANG=C\n@daily a"
+    )
+    check_job_environment(found.raw["parameters"]["environment"], ())
+    assert found.raw["parameters"] == {"environment": {"LANG": "C"}}
+    assert found.raw["script"]["source"] == (
+        """export PATH='/opt/it'"'"'s/bin:/bin'\nexport LD_PRELOAD=x.so\na\n"""
+    )
+    told = [each.text for each in found.notes if each.code == "variable"]
+    assert told == [
+        f"no job can set the variable {name}: left out"
+        for name in ("C D", "TICKWHEEL_X", "BASHOPTS")
+    ]
 
 
 def test_a_system_crontab_names_users() -> None:

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+from tests.admin.domain.imports.java_writer import (
+    MAGIC,
+    block,
+    bytes_array,
+    java_object,
+    job_data,
+    shared_lists,
+    text,
+)
 from tests.support.quartz import fires, write_tables
 from tests.support.quartz.compare import ReadQuartz, differing_triggers, read_quartz
-from tickwheel_admin.domain.imports.quartz.java_stream import BadJavaStream, read_java
+from tickwheel_admin.domain.imports.quartz.calendars import map_calendars
+from tickwheel_admin.domain.imports.quartz.java_objects import BadJavaStream
+from tickwheel_admin.domain.imports.quartz.java_stream import read_java
 from tickwheel_admin.domain.imports.quartz.job_data import read_job_data
 from tickwheel_admin.domain.imports.quartz.jobs import QuartzRules, map_quartz_job
+from tickwheel_admin.domain.imports.quartz.records import QuartzCalendar
 from tickwheel_admin.domain.imports.quartz.time_zones import zone_name
 from tickwheel_admin.domain.imports.quartz.triggers import (
     CalendarZones,
@@ -19,6 +35,7 @@ from tickwheel_admin.domain.imports.quartz.triggers import (
     map_trigger,
 )
 from tickwheel_admin.domain.input.job import read_job
+from tickwheel_admin.domain.jobs.secret_references import references_of, resolve
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +146,18 @@ def test_data_as_properties(content: bytes | None, expected: dict[str, Any]) -> 
     assert read_job_data(content) == (expected, [])
 
 
+def test_what_looks_like_a_secret_is_text(quartz: ReadQuartz) -> None:
+    trigger = replace(quartz.jobs["states"].triggers[0], data=b"url = ${secret.B}/$${secret.B}")
+    stored = replace(quartz.jobs["states"], data=b"key: ${secret.A}", triggers=(trigger,))
+    rules = QuartzRules(source="quartz:test", known=quartz.mapped.zones)
+    (found,) = map_quartz_job(stored, rules)
+    config, problems = read_job({"name": found.name, **found.raw})
+    assert not problems
+    assert references_of(config) == []
+    given = resolve(config, config.triggers[0].parameters, {"A": "geheim", "B": "geheim"})
+    assert json.loads(given) == {"url": "${secret.B}/$${secret.B}"}
+
+
 def test_damaged_objects_end_as_a_remark_and_never_run_away(quartz: ReadQuartz) -> None:
     whole = quartz.jobs["data"].data or b""
     for end in range(len(whole)):
@@ -139,6 +168,123 @@ def test_damaged_objects_end_as_a_remark_and_never_run_away(quartz: ReadQuartz) 
     for hostile in (nested + b"\x7f\xff\xff\xff", b"\xac\xed\x00\x05" + b"\x79" * 1_000_000):
         with pytest.raises(BadJavaStream):
             read_java(hostile)
+
+
+def test_objects_that_share_others_cost_no_more_than_they_hold() -> None:
+    few = job_data(shared_lists(3, first_handle=3))
+    assert read_job_data(few) == (
+        {"key": [[["x"] * 2] * 2] * 2},
+        [],
+    )
+    many = shared_lists(49, first_handle=3)
+    data, (told,) = read_job_data(job_data(many))
+    assert (data, told.text) == ({}, "data “key” is left out: it is too much")
+    large = java_object("java.util.ArrayList", None, text("x" * 60_000), *[SAME_TEXT] * 100)
+    assert read_job_data(job_data(large))[0] == {}
+    zone = java_object("sun.util.calendar.ZoneInfo", {"ID": ("L", many)})
+    calendar = java_object("org.quartz.impl.calendar.HolidayCalendar", {"timeZone": ("L", zone)})
+    (found,) = map_calendars([QuartzCalendar(name="c", content=MAGIC + calendar)], "UTC").calendars
+    assert found.reasons[0].text == "it holds an object where a text belongs"
+
+
+SAME_TEXT = b"\x71\x00\x7e\x00\x05"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        java_object("java.io.File", {"path": ("L", java_object("java.lang.Object"))}),
+        java_object("java.io.File"),
+        java_object("java.time.Ser", None, b"\x70"),
+        java_object("java.time.Ser", None, block(b"\x03" + b"\x7f" * 6)),
+        java_object("java.time.Ser", None, block(b"\x02" + b"\x7f" * 12)),
+        java_object("java.util.Date", None, block(b"\x7f" * 8)),
+        java_object(
+            "java.math.BigDecimal",
+            {
+                "scale": ("I", b"\x80\x00\x00\x00"),
+                "intVal": (
+                    "L",
+                    java_object(
+                        "java.math.BigInteger",
+                        {
+                            "signum": ("I", b"\x00\x00\x00\x01"),
+                            "magnitude": ("L", bytes_array(b"\x7f" * 8)),
+                        },
+                    ),
+                ),
+            },
+        ),
+        java_object(
+            "java.util.UUID", {"mostSigBits": ("L", text("x")), "leastSigBits": ("L", b"p")}
+        ),
+        java_object("java.util.CollSer", {"tag": ("L", text("x"))}),
+        java_object(
+            "java.util.Vector", {"elementData": ("L", b"p"), "elementCount": ("I", b"abcd")}
+        ),
+        b"\x7e\x72\x00\x01E" + bytes(8) + b"\x12\x00\x00\x78\x70" + java_object("java.lang.Object"),
+        b"\x71\x00\x00\x00\x00",
+        b"\x73\x72\x00\x01A" + bytes(8) + b"\x02\x00\x01\xff",
+    ],
+)
+def test_odd_values_are_named_and_left_out(value: bytes) -> None:
+    data, (told,) = read_job_data(job_data(value))
+    assert data == {}
+    assert "left out: it is" in told.text
+
+
+ODD = (None, "", "x", "1,2", -1, 10**30, 2**63 - 1, float("inf"), b"\xff", Decimal("1E+40"))
+
+
+def test_odd_columns_concern_their_trigger_only(quartz: ReadQuartz) -> None:
+    rules = QuartzRules(source="quartz:test", known=quartz.mapped.zones)
+    good, *_ = quartz.jobs["states"].triggers
+    for trigger in quartz.triggers():
+        odd = [replace(trigger, own={**trigger.own, name: v}) for name in trigger.own for v in ODD]
+        for field in ("start_at", "end_at", "next_fire_at"):
+            odd += [replace(trigger, **{field: at}) for at in (-1, 2**63, -(2**70))]
+        for each in odd:
+            stored = replace(quartz.jobs["states"], triggers=(each, good))
+            *refused, found = map_quartz_job(stored, rules)
+            assert len(refused) < 2
+            assert found.raw["triggers"], "the good one is there"
+            read_job({"name": found.name, **found.raw})
+
+
+def test_a_row_that_cannot_be_read_concerns_its_trigger_only(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'quartz.db'}"
+    write_tables(url)
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(
+            "UPDATE QRTZ_TRIGGERS SET NEXT_FIRE_TIME = 'soon' WHERE TRIGGER_NAME = 'policy-1'"
+        )
+        connection.exec_driver_sql(
+            "UPDATE QRTZ_TRIGGERS SET JOB_DATA = 'a=1' WHERE TRIGGER_NAME = 'policy-2'"
+        )
+    engine.dispose()
+    read = read_quartz(url)
+    rules = QuartzRules(source="quartz:test", known=read.mapped.zones)
+    refused, found = map_quartz_job(read.jobs["states"], rules)
+    assert refused.place == "job nightly.states, trigger nightly.policy-1"
+    assert refused.reasons[0].text == "a number in its row cannot be read"
+    assert [each.get("parameters") for each in found.raw["triggers"]] == [
+        None,
+        {"number": 0},
+        {"a": "1"},
+        {"number": 3},
+    ]
+
+
+def test_damaged_calendars_are_named(quartz: ReadQuartz) -> None:
+    for stored in quartz.stored_calendars:
+        for place in range(4, len(stored.content), 13):
+            for content in (
+                stored.content[:place],
+                stored.content[:place] + b"\xff" + stored.content[place + 1 :],
+                stored.content[:place] + b"\x7e" + stored.content[place + 1 :],
+            ):
+                map_calendars([replace(stored, content=content)], "Europe/Berlin")
 
 
 @pytest.mark.parametrize(

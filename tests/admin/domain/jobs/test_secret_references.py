@@ -10,6 +10,7 @@ import pytest
 from tickwheel_admin.domain.jobs.children import parameters_of_child
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.jobs.secret_references import (
+    as_text,
     references_of,
     resolve,
     secret_names,
@@ -51,6 +52,15 @@ def filled(config: JobConfig, given: str | None = None) -> Any:
 )
 def test_a_reference_is_replaced_and_nothing_else(text: str, result: str) -> None:
     assert filled(job({"a": text})) == {"a": result}
+
+
+def test_a_value_from_elsewhere_is_text() -> None:
+    foreign = {
+        "a": ["${secret.KEY}", "$${secret.KEY} $$${secret.HOST}", {"${secret.KEY}": "${secret."}],
+        "b": [1, None, True, "${secret." + "x" * 200],
+    }
+    assert references_of(job(as_text(foreign), of_trigger=as_text(foreign))) == []
+    assert json.loads(resolve(job(as_text(foreign)), None, {})) == foreign
 
 
 def test_references_stand_in_nested_texts_but_not_in_names() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from tests.admin.kit.engine import Admin, new_executor_id
 from tests.admin.kit.rows import add_job, ask, change, get_run
-from tickwheel_admin.domain.jobs.script import Script, sha256_of
 from tickwheel_admin.domain.runs.run import NO_SCRIPTS
+from tickwheel_admin.domain.runs.script import Script, sha256_of
 from tickwheel_admin.services.runs.waiting import why_they_wait
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database

@@ -13,7 +13,7 @@ from tests.admin.kit.declared_code import Code
 from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, NotAllowed
 from tickwheel_admin.domain.input.job import job_to_raw
-from tickwheel_admin.domain.jobs.script import sha256_of
+from tickwheel_admin.domain.runs.script import sha256_of
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Role
 from tickwheel_admin.services.jobs.bulk import JobAction, JobBulk, JobChange
 from tickwheel_admin.services.jobs.creation import JobCreation, NewJob

@@ -70,6 +70,7 @@ def test_the_embedded_database_gets_a_key_of_its_own_on_first_need(tmp_path: Pat
 
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert list(tmp_path.iterdir()) == [file]
+    assert Cipher(key_file=file).key_ids == cipher.key_ids, "told before it is needed"
     assert Cipher(key_file=file).decrypt(stored, purpose="token 1") == "s3cret"
     assert Cipher([NEW], key_file=file).decrypt(stored, purpose="token 1") == "s3cret"
 

@@ -20,7 +20,7 @@ from tickwheel_admin.services.xxl_job.tokens import decrypt_token
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.ids import Ids
-from tickwheel_admin.store.executors.admins import tell_status
+from tickwheel_admin.store.executors.admins import enter_admin, tell_status
 from tickwheel_admin.store.xxl_job.executors import get_xxl_executor
 from tickwheel_shared.protocol import RunRequest
 
@@ -85,10 +85,32 @@ async def test_the_key_is_replaced_while_two_admins_start_runs(database: Databas
     two = await admin(2, NEW, OLD)
     looked_at: list[int] = []
     report = await rotate(database, NEW, OLD).rotate(ADMIN, looked_at.append)
-    assert report == RotationReport(key_id=key_id(NEW), anew=1, kept=2, unreadable=[], behind={})
+    assert report == RotationReport(
+        key_id=key_id(NEW), anew=1, kept=2, unreadable=[], behind={}, not_known=[]
+    )
     assert looked_at == [3, 3]
     one, two = await admin(1, NEW), await admin(2, NEW)
     await runs_start(one, two)
+
+
+@pytest.mark.parametrize(
+    ("keys", "code"), [(None, "secret_key.not_told"), ([], "secret_key.unknown")]
+)
+async def test_an_admin_that_may_lack_the_key_is_named_first(
+    world: World, keys: list[str] | None, code: str
+) -> None:
+    """One of an earlier version, or started a moment ago; and one that has none."""
+    executor_id = await world.executor()
+    await world.secrets.put(ADMIN, executor_id, "KEY", MARKER)
+    world.database.run_sync(enter_admin, admin_id=1, name="a1", url="http://a", version="1")
+    status = "{}" if keys is None else json.dumps({"secret_keys": keys})
+    world.database.run_sync(tell_status, admin_id=1, status=status)
+    with pytest.raises(Conflict, match="a1") as refusal:
+        await rotate(world.database, NEW, OLD).rotate(ADMIN)
+    assert refusal.value.code == code
+    if keys is None:
+        report = await rotate(world.database, NEW, OLD).rotate(ADMIN, trusts_all=True)
+        assert (report.anew, report.not_known) == (1, ["a1"])
 
 
 async def test_access_tokens_too_and_what_no_key_reads_is_named(world: World) -> None:

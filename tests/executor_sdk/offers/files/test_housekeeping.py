@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tarfile
 import time
@@ -15,7 +16,7 @@ import pytest
 from tests.executor_sdk.offers.registry import handler_of
 from tests.support.availability import impossible
 from tickwheel_executor.handlers.signature import Signature
-from tickwheel_executor.offers.files import FileRoot, Files
+from tickwheel_executor.offers.files import FileRoot, Files, housekeeping, placing
 from tickwheel_executor.testing import HandlerEnd, run_handler
 
 DAY = 86_400
@@ -142,6 +143,58 @@ def test_moves_between_file_systems(logs: Path) -> None:
         for path in sorted(other.rglob("*"), reverse=True):
             path.rmdir() if path.is_dir() else path.unlink()
         other.rmdir()
+
+
+@pytest.mark.parametrize(
+    ("during_copies", "after_copy", "message"),
+    [
+        (1, False, ""),
+        (99, False, "it is being written to, so it stays"),
+        (0, True, "written to after it was copied, so it stays beside its copy"),
+    ],
+)
+async def test_lines_that_are_appended_while_a_file_is_copied_are_not_lost(
+    logs: Path,
+    call: Call,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    during_copies: int,
+    after_copy: bool,
+    message: str,
+) -> None:
+    file, copies, is_other_file_system = logs / "a-1.log", 0, True
+
+    def append() -> None:
+        with file.open("ab") as writer:
+            writer.write(b"appended\n")
+
+    def copy(*args: Any) -> None:
+        nonlocal copies
+        copies += 1
+        real_copy(*args)
+        if copies <= during_copies:
+            append()
+
+    def place(*args: Any, **options: Any) -> str | None:
+        nonlocal is_other_file_system
+        if is_other_file_system:
+            is_other_file_system = False
+            raise OSError(errno.EXDEV, "another file system")
+        placed = real_place(*args, **options)
+        if after_copy:
+            append()
+        return placed
+
+    real_copy, real_place = placing._copy, placing.place
+    monkeypatch.setattr(placing, "_copy", copy)
+    monkeypatch.setattr(housekeeping, "place", place)
+    end = await call(action="move", glob="a-*", to_root="old")
+    assert message in end.message
+    assert end.succeeded is not bool(message), end.message
+    assert file.exists() is bool(message), "nobody else has the line"
+    where = file if message else tmp_path / "old" / "a-1.log"
+    assert b"appended\n" in where.read_bytes()
+    assert names(tmp_path / "old") == ({"a-1.log"} if not message or after_copy else set())
 
 
 @pytest.mark.parametrize("suffix", [".tar.gz", ".zip"])

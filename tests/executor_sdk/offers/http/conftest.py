@@ -35,11 +35,14 @@ async def server() -> AsyncIterator[ScriptedServer]:
 def call(server: ScriptedServer) -> Call:
     """Runs `http` with these parameters, by default against the server, which is allowed."""
 
-    async def run(offer: Http | None = None, **parameters: Any) -> HandlerEnd:
+    async def run(
+        offer: Http | None = None, *, traceparent: str | None = None, **parameters: Any
+    ) -> HandlerEnd:
         return await run_handler(
             handler_of(offer or offer_with("127.0.0.1"), "http"),
             "http",
             parameters={"url": server.url, **parameters},
+            traceparent=traceparent,
         )
 
     return run

@@ -19,6 +19,8 @@ from tickwheel_shared.protocol import MAX_SCHEMA_BYTES
 from .conftest import Call, offer_with
 from .server import Exchange, ScriptedServer
 
+TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 
 def answers(body: bytes, status: int = 200, *headers: str) -> Any:
     async def script(exchange: Exchange) -> None:
@@ -39,6 +41,7 @@ async def test_a_request_is_sent_as_the_job_says(server: ScriptedServer, call: C
         password="p:w",
         result="json",
         result_path="data.id",
+        traceparent=TRACEPARENT,
     )
     assert end.outcome == "succeeded", end.message
     assert end.result["status"] == 200
@@ -50,6 +53,7 @@ async def test_a_request_is_sent_as_the_job_says(server: ScriptedServer, call: C
     assert sent.header("X-Team") == "crm"
     assert sent.header("Accept") == "application/json"
     assert sent.header("Idempotency-Key") == "1"
+    assert sent.header("traceparent") == TRACEPARENT
     assert sent.header("Authorization") == "Basic " + base64.b64encode(b"anna:p:w").decode()
 
 

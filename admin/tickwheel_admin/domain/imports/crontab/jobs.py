@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tickwheel_admin.domain.imports.crontab.environment import JobVariables, variables_of_job
 from tickwheel_admin.domain.imports.crontab.lines import (
     CrontabEntry,
     CrontabProblem,
@@ -18,13 +19,12 @@ from tickwheel_admin.domain.imports.foreign import ForeignJob
 from tickwheel_admin.domain.imports.names import cleaned, shortened
 from tickwheel_admin.domain.imports.notes import ImportNote, note
 from tickwheel_admin.domain.input.job import MAX_DESCRIPTION_CHARS
+from tickwheel_admin.domain.jobs.secret_references import as_text
 from tickwheel_admin.domain.triggers.spec import MAX_JITTER_MS
 
 REBOOT = "@reboot"
 _NAME_CHARS = 80  # of the command in the name of its job
 _MISFIRE_SECONDS = 60  # cron looks once a minute
-# What these say is for cron itself: no program that it starts looks at them.
-_OF_CRON = ("CRON_TZ", "RANDOM_DELAY", "MAILTO", "MAILFROM", "SHELL", "LOGNAME", "USER")
 _PLAIN_SHELLS = ("/bin/sh", "/usr/bin/sh", "sh")
 
 
@@ -102,9 +102,9 @@ def _job(file: CrontabFile, entry: CrontabEntry, key: str, rules: CrontabRules) 
     if not command.strip():
         return replace(foreign, reasons=(note("no_command", "it has no command"),))
     parameters: dict[str, Any] = {}
-    environment = {name: value for name, value in entry.environment.items() if name not in _OF_CRON}
-    if environment:
-        parameters["environment"] = environment
+    variables = variables_of_job(entry.environment)
+    if variables.parameters:
+        parameters["environment"] = dict(variables.parameters)
     if stdin:
         parameters["stdin"] = stdin
     tags = ["crontab"]
@@ -112,25 +112,27 @@ def _job(file: CrontabFile, entry: CrontabEntry, key: str, rules: CrontabRules) 
         tags.append(f"user:{shortened(entry.user, 40)}")
     raw = {
         "handler": "script",
-        "script": {"language": "shell", "source": _source(command, entry.environment)},
+        "script": {"language": "shell", "source": _source(command, entry, variables)},
         "description": _description(file, entry),
         "tags": tags,
-        "parameters": parameters,
+        "parameters": as_text(parameters),
         "blocking": "parallel",
         "triggers": [_trigger(entry, rules, notes)],
     }
     if entry.user and rules.user_label is not None:
         raw["selector"] = f"{rules.user_label}={entry.user}"
     notes += _remarks(entry, rules)
+    for name in variables.left_out:
+        notes.append(note("variable", f"no job can set the variable {shortened(name)}: left out"))
     return replace(foreign, raw=raw, notes=tuple(notes))
 
 
-def _source(command: str, environment: Mapping[str, str]) -> str:
+def _source(command: str, entry: CrontabEntry, variables: JobVariables) -> str:
     """What the shell of the node runs; cron goes to the home directory and calls its own shell."""
-    lines = []
-    if home := environment.get("HOME"):
+    lines = list(variables.exports)
+    if home := entry.environment.get("HOME"):
         lines.append(f"cd {shlex.quote(home)} || exit 1")
-    shell = environment.get("SHELL", "/bin/sh")
+    shell = entry.environment.get("SHELL", "/bin/sh")
     if shell not in _PLAIN_SHELLS:
         command = f"exec {shlex.quote(shell)} -c {shlex.quote(command)}"
     return "\n".join([*lines, command]) + "\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,12 +11,9 @@ from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.imports.foreign import ForeignCalendar, note_of_problem
 from tickwheel_admin.domain.imports.names import shortened
 from tickwheel_admin.domain.imports.notes import ImportNote, note
-from tickwheel_admin.domain.imports.quartz.java_stream import (
-    BadJavaStream,
-    JavaObject,
-    read_java,
-)
-from tickwheel_admin.domain.imports.quartz.java_values import NotPlain, items, millis
+from tickwheel_admin.domain.imports.quartz.java_objects import DAMAGE, BadJavaStream, JavaObject
+from tickwheel_admin.domain.imports.quartz.java_stream import read_java
+from tickwheel_admin.domain.imports.quartz.java_values import NotPlain, items, millis, text
 from tickwheel_admin.domain.imports.quartz.records import QuartzCalendar
 from tickwheel_admin.domain.imports.quartz.time_zones import zone_name
 from tickwheel_admin.domain.imports.quartz.triggers import CalendarZones
@@ -85,7 +81,7 @@ def _chain(stored: QuartzCalendar, jvm: str | None) -> tuple[list[ForeignCalenda
         raise _NotCarried(str(error).rstrip(".")) from None
     except NotPlain as error:
         raise _NotCarried(f"it holds {shortened(str(error))}") from None
-    except (KeyError, AttributeError, TypeError, ValueError, IndexError, struct.error):
+    except DAMAGE:
         raise _NotCarried("it is cut off or damaged") from None
     names = [stored.name]
     names += [f"{stored.name}-base" + (f"-{n}" if n > 1 else "") for n in range(1, len(chain))]
@@ -122,10 +118,10 @@ def _zone(value: JavaObject, jvm: str | None) -> str | None:
     if value.class_name == f"{_PACKAGE}CronCalendar":
         own = value.fields["cronExpression"].fields.get("timeZone")
     if isinstance(own, JavaObject):
-        return zone_name(str(own.fields["ID"]))
+        return zone_name(text(own.fields["ID"]))
     if jvm is None and _has_days(value):
-        text = "it is read in the time zone of Quartz's JVM: name it with --timezone"
-        raise _NotCarried(text)
+        why = "it is read in the time zone of Quartz's JVM: name it with --timezone"
+        raise _NotCarried(why)
     return jvm
 
 
@@ -137,7 +133,7 @@ def _raw(value: JavaObject, zone: str | None) -> dict[str, Any]:
     fields = value.fields
     raw: dict[str, Any] = {"sense": "exclude"}
     if description := fields.get("description"):
-        raw["description"] = str(description)[:MAX_DESCRIPTION_CHARS]
+        raw["description"] = text(description)[:MAX_DESCRIPTION_CHARS]
     match value.class_name.removeprefix(_PACKAGE):
         case "BaseCalendar":
             pass
@@ -158,7 +154,7 @@ def _raw(value: JavaObject, zone: str | None) -> dict[str, Any]:
             raw["windows"] = list(_windows(fields))
         case "CronCalendar":
             expression = fields["cronExpression"].fields
-            raw["cron"] = [{"expression": expression["cronExpression"], "dialect": "quartz"}]
+            raw["cron"] = [{"expression": text(expression["cronExpression"]), "dialect": "quartz"}]
         case other:
             raise _NotCarried(f"it is of a class that there is not here: {shortened(other)}")
     return raw

@@ -10,7 +10,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from tickwheel_admin.domain.imports.quartz.java_stream import JavaArray, JavaEnum, JavaObject
+from tickwheel_admin.domain.imports.quartz.java_objects import JavaArray, JavaEnum, JavaObject
+from tickwheel_admin.domain.imports.quartz.java_stream import whole
 
 _MAX_DEPTH = 50
 _BOXES = ("Integer", "Long", "Short", "Byte", "Float", "Double", "Boolean", "Character")
@@ -25,19 +26,41 @@ _LISTS = {f"java.util.{name}" for name in ("ArrayList", "LinkedList", "HashSet",
 _WRAPPERS = ("map", "m", "list", "c", "a", "element", "elementData")  # fields that hold the content
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST = 2**63
+_MAX_SIZE = 200_000  # parameters may have 64 KiB
 
 
 class NotPlain(ValueError):
     """A value that JSON cannot hold; the text is the name of its class."""
 
 
-def plain(value: Any, depth: int = 0) -> Any:
-    """A value as JSON has it; raises NotPlain."""
+class Budget:
+    """How much may be made of the objects of one stream.
+
+    The same object may stand in many places, and is written out in each of them: 50 lists of which
+    each holds the next one twice would be 2⁵⁰ values.
+    """
+
+    def __init__(self, size: int = _MAX_SIZE) -> None:
+        self._left = size  # values and characters
+
+    def take(self, size: int) -> None:
+        """Raises NotPlain."""
+        self._left -= size
+        if self._left < 0:
+            raise NotPlain("too much")
+
+
+def plain(value: Any, budget: Budget, depth: int = 0) -> Any:
+    """A value as JSON has it; raises NotPlain, or one of DAMAGE."""
+    budget.take(1)
     if depth > _MAX_DEPTH:
         raise NotPlain("something nested too deeply")
     if isinstance(value, float) and not math.isfinite(value):
         raise NotPlain(f"the number {value}")
-    if value is None or isinstance(value, str | bool | int | float):
+    if isinstance(value, str):
+        budget.take(len(value))
+        return value
+    if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, JavaEnum):
         return value.name
@@ -45,11 +68,19 @@ def plain(value: Any, depth: int = 0) -> Any:
         if isinstance(value.items, bytes):
             raise NotPlain("an array of bytes")
         if value.class_name == "[C":
-            return "".join(value.items)
-        return [plain(each, depth + 1) for each in value.items]
+            budget.take(len(value.items))
+            return whole("".join(value.items))
+        return [plain(each, budget, depth + 1) for each in value.items]
     if isinstance(value, JavaObject):
-        return _object(value, depth)
+        return _object(value, budget, depth)
     raise NotPlain("something unknown")
+
+
+def text(value: Any) -> str:
+    """A text that is one; raises NotPlain."""
+    if not isinstance(value, str):
+        raise NotPlain("an object where a text belongs")
+    return value
 
 
 def pairs(value: JavaObject) -> Iterator[tuple[Any, Any]]:
@@ -86,11 +117,13 @@ def items(value: JavaObject) -> list[Any]:
     raise NotPlain(value.class_name)
 
 
-def _object(value: JavaObject, depth: int) -> Any:
+def _object(value: JavaObject, budget: Budget, depth: int) -> Any:
     name = value.class_name
     if name in _BOXED:
         found = value.fields["value"]
-        return bool(found) if name.endswith("Boolean") else plain(found, depth + 1)
+        if name == "java.lang.Character":
+            return whole(text(found))
+        return bool(found) if name.endswith("Boolean") else plain(found, budget, depth + 1)
     if name in ("java.util.Date", "java.sql.Timestamp", "java.sql.Date"):
         return _instant(millis(value), 0)
     if name == "java.math.BigInteger":
@@ -103,30 +136,30 @@ def _object(value: JavaObject, depth: int) -> Any:
     if name == "java.time.Ser":
         return _time(_block(value))
     if name == "java.io.File":
-        return value.fields["path"]
+        return plain(text(value.fields["path"]), budget, depth + 1)
     if name in ("java.util.Collections$EmptyList", "java.util.Collections$EmptySet"):
         return []
     if name == "java.util.Collections$EmptyMap":
         return {}
     if name == "java.util.Collections$SingletonMap":
-        return _map(iter([(value.fields["k"], value.fields["v"])]), depth)
+        return _map(iter([(value.fields["k"], value.fields["v"])]), budget, depth)
     if name == "java.util.CollSer" and value.fields["tag"] & 0xFF == 3:
         found = items(value)
-        return _map(zip(found[::2], found[1::2], strict=False), depth)
+        return _map(zip(found[::2], found[1::2], strict=False), budget, depth)
     if name in _MAPS or "map" in value.fields or "m" in value.fields:
-        return _map(pairs(value), depth)
-    return [plain(each, depth + 1) for each in items(value)]
+        return _map(pairs(value), budget, depth)
+    return [plain(each, budget, depth + 1) for each in items(value)]
 
 
-def _map(entries: Iterator[tuple[Any, Any]], depth: int) -> dict[str, Any]:
+def _map(entries: Iterator[tuple[Any, Any]], budget: Budget, depth: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in entries:
-        name = plain(key, depth + 1)
+        name = plain(key, budget, depth + 1)
         if name is None and value is None:
             continue  # what ends a ConcurrentHashMap
         if isinstance(name, bool) or not isinstance(name, str | int):
             raise NotPlain("a map whose keys are no texts")
-        found[str(name)] = plain(value, depth + 1)
+        found[str(name)] = plain(value, budget, depth + 1)
     return found
 
 

@@ -26,6 +26,7 @@ class QuartzTrigger:
     calendar: str | None = None
     data: bytes | None = field(default=None, repr=False)
     own: Mapping[str, Any] = field(default_factory=dict)  # the columns of its kind, in lower case
+    is_damaged: bool = False  # a number in its row is none
 
     @property
     def label(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tickwheel_admin.domain.fields import as_seconds, instant_to_iso, is_instant
 from tickwheel_admin.domain.imports.notes import ImportNote, note
+from tickwheel_admin.domain.imports.quartz.java_objects import DAMAGE
 from tickwheel_admin.domain.imports.quartz.job_data import read_job_data
 from tickwheel_admin.domain.imports.quartz.records import QuartzTrigger, is_true
 from tickwheel_admin.domain.imports.quartz.time_zones import zone_name
@@ -62,6 +63,8 @@ def map_trigger(trigger: QuartzTrigger, known: CalendarZones) -> MappedTrigger |
     Raises:
         NotCarried: there is nothing like it here.
     """
+    if trigger.is_damaged:
+        raise NotCarried("damaged", "a number in its row cannot be read")
     if trigger.next_fire_at is None or trigger.state == "COMPLETE":
         return None
     if trigger.calendar in known.left_out:
@@ -70,12 +73,12 @@ def map_trigger(trigger: QuartzTrigger, known: CalendarZones) -> MappedTrigger |
     make = _KINDS.get(trigger.kind, _unknown)
     try:
         raw = make(trigger, known, notes)
+        raw |= _shared(trigger, notes)
+        _check_calendar(trigger, raw, known, notes)
     except ScheduleError as error:
         raise NotCarried("timezone", str(error).rstrip(".")) from None
-    except (TypeError, ValueError, KeyError):
+    except DAMAGE:
         raise NotCarried("damaged", "the row of its kind is missing or cannot be read") from None
-    raw |= _shared(trigger, notes)
-    _check_calendar(trigger, raw, known, notes)
     if trigger.state == "ERROR":
         notes.append(note("state_error", "it is in state ERROR in Quartz and fires here"))
     return MappedTrigger(

@@ -68,6 +68,13 @@ def paused_groups(database: QuartzDatabase, scheduler: str) -> list[str]:
     return [str(row[0]) for row in rows]
 
 
+def count_quartz_jobs(database: QuartzDatabase, scheduler: str) -> int:
+    """How many jobs there are, one with many triggers as one."""
+    table = database.tables["job_details"]
+    statement = sa.select(sa.func.count()).where(table.c.sched_name == scheduler)
+    return int(database.connection.execute(statement.select_from(table)).scalar_one())
+
+
 def read_quartz_jobs(database: QuartzDatabase, scheduler: str) -> Iterator[QuartzJob]:
     """Jobs in the order of their keys; one with more than 50 triggers comes in parts.
 
@@ -137,6 +144,18 @@ def _job(row: dict[str, Any], triggers: list[QuartzTrigger], part: int) -> Quart
 
 
 def _trigger(row: Any) -> QuartzTrigger:
+    try:
+        return _whole_trigger(row)
+    except (ValueError, TypeError, ArithmeticError):
+        return QuartzTrigger(
+            name=str(row["t_trigger_name"]),
+            group=str(row["t_trigger_group"]),
+            kind=str(row["t_trigger_type"]),
+            is_damaged=True,
+        )
+
+
+def _whole_trigger(row: Any) -> QuartzTrigger:
     kind = str(row["t_trigger_type"])
     prefix = _TABLE_OF_KIND.get(kind, "simprop_triggers") + "_"
     next_at = int(row["t_next_fire_time"] or -1)
@@ -162,4 +181,6 @@ def _trigger(row: Any) -> QuartzTrigger:
 
 
 def _bytes(value: Any) -> bytes | None:
+    if isinstance(value, str):  # SQLite takes any type in any column
+        return value.encode("latin-1", "replace")
     return None if value is None else bytes(value)
