@@ -1,0 +1,158 @@
+"""The words of workflows: what steps do, where they stand and why."""
+
+from __future__ import annotations
+
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.domain.runs.run import FINAL, Origin, Run, RunState
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.domain.workflows import states
+from tickwheel_admin.domain.workflows.answering import permission_to_answer
+from tickwheel_admin.domain.workflows.by_hand import can_be_paused, can_be_skipped, is_paused
+from tickwheel_admin.domain.workflows.graph import (
+    Approval,
+    HandlerStep,
+    JobStep,
+    NeedOutcome,
+    ScriptStep,
+    Step,
+    SubWorkflow,
+)
+from tickwheel_admin.domain.workflows.states import StepState, place_of
+from tickwheel_admin.services.workflows.steps import StepView
+
+
+def kind_text(step: Step) -> str:
+    """What a step does."""
+    match step.body:
+        case HandlerStep(handler=handler):
+            return handler
+        case ScriptStep(script=script):
+            return _("Script (%(language)s)") % {"language": script.language}
+        case JobStep(job_id=job_id):
+            return _("Job #%(id)s") % {"id": job_id}
+        case SubWorkflow(job_id=job_id):
+            return _("Workflow #%(id)s") % {"id": job_id}
+        case Approval():
+            return _("Approval")
+    return _("Wait")
+
+
+def state_name(state: str) -> str:
+    """Where a step stands; the state of its run where that says more."""
+    return {
+        StepState.WAITING: _("Waiting"),
+        StepState.READY: _("Ready"),
+        StepState.RUNNING: _("Running"),
+        StepState.SUCCEEDED: _("Succeeded"),
+        StepState.FAILED: _("Failed"),
+        StepState.SKIPPED: _("Skipped"),
+    }[StepState(state)]
+
+
+def told(view: StepView) -> str:
+    """Where a step of a run stands, with its items."""
+    status = view.status
+    word = state_name(status.state)
+    if status.items is not None:
+        return f"{word} · {status.items_ended:,} / {status.items:,}"
+    return word
+
+
+def spoken(step: Step, view: StepView | None = None) -> str:
+    """A step for who cannot see its picture: "step load, running, 3 of 10 items"."""
+    parts = [_("step %(key)s") % {"key": step.key}]
+    if view is None:
+        parts.append(kind_text(step))
+    else:
+        status = view.status
+        parts.append(state_name(status.state).lower())
+        if status.items is not None:
+            items = {"n": f"{status.items_ended:,}", "all": f"{status.items:,}"}
+            parts.append(_("%(n)s of %(all)s items") % items)
+    return _(", ").join(parts)
+
+
+def look_of(state: str) -> str:
+    """The state of a run whose colour and icon a step has."""
+    return {"waiting": "queued", "ready": "retrying"}.get(state, state)
+
+
+def need_text(outcome: NeedOutcome) -> str:
+    """How a needed step must have ended."""
+    return {
+        NeedOutcome.SUCCEEDED: _("has succeeded"),
+        NeedOutcome.FAILED: _("has failed"),
+        NeedOutcome.ENDED: _("has ended"),
+        NeedOutcome.SKIPPED: _("was skipped"),
+    }[outcome]
+
+
+def reason_text(reason: str | None) -> str | None:
+    """Why a step stands or ended so; None where its state says it."""
+    if reason is None:
+        return None
+    known = {
+        states.NEEDS: _("What it needs did not come true."),
+        states.WHEN: _("Its condition did not hold."),
+        states.STOPPED: _("The workflow was to end."),
+        states.BY_HANDLER: _("Its handler skipped it."),
+        states.ITEMS_FAILED: _("More items failed than are tolerated."),
+        states.JOB_DELETED: _("Its job has been deleted."),
+        states.TOO_DEEP: _("Too many workflows lie within each other."),
+        states.APPROVAL: _("Waits for an approval."),
+        states.WAIT: _("Waits for its instant."),
+        states.BREAKPOINT: _("Waits until somebody lets it go on."),
+        states.APPROVED: _("Approved."),
+        states.DECLINED: _("Declined."),
+        states.PASSED_BY_HAND: _("Skipped by hand: it counts as passed."),
+    }
+    return known.get(reason)
+
+
+def step_of_run(run: Run) -> str:
+    """Which step of its workflow a run is."""
+    if run.request_key is None:
+        return _("Step of a workflow")
+    key, item = place_of(run.request_key)
+    if item:
+        return _("Step %(key)s, item %(item)s") % {"key": key, "item": item}
+    return _("Step %(key)s") % {"key": key}
+
+
+def may_answer(actor: Actor, view: StepView, executor_id: int) -> bool:
+    """Whether a step waits for an answer that this person may give."""
+    if view.status.state is not StepState.READY or view.status.reason == states.WAIT:
+        return False
+    return actor.may(permission_to_answer(actor, view.step, executor_id), executor_id)
+
+
+def may_skip(actor: Actor, view: StepView, run: Run) -> bool:
+    """Whether this person may say now that a step counts as passed."""
+    asked = permission_to_answer(actor, view.step, run.executor_id)
+    return _goes_on(run) and can_be_skipped(view.status) and actor.may(asked, run.executor_id)
+
+
+def may_pause(actor: Actor, view: StepView, run: Run) -> bool:
+    """Whether this person may set a pause before a step now."""
+    may = actor.may(Permission.OPERATE, run.executor_id)
+    return may and _goes_on(run) and can_be_paused(view.status)
+
+
+def may_resume(actor: Actor, view: StepView, run: Run) -> bool:
+    """Whether there is a pause before a step that this person may lift."""
+    may = actor.may(Permission.OPERATE, run.executor_id)
+    paused = is_paused(view.status, pause_before=view.step.pause_before)
+    return may and _goes_on(run) and paused
+
+
+def may_repeat(actor: Actor, run: Run) -> bool:
+    """Whether this person may do steps of a workflow's run again."""
+    return (
+        run.state in FINAL
+        and run.origin is not Origin.STEP
+        and actor.may(Permission.OPERATE, run.executor_id)
+    )
+
+
+def _goes_on(run: Run) -> bool:
+    return run.state is RunState.RUNNING and run.cancel_requested_at is None

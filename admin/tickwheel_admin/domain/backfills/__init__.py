@@ -1,0 +1,1 @@
+"""Rules of backfills: fires of the past that are run now."""

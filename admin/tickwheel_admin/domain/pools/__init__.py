@@ -1,0 +1,1 @@
+"""Rules of pools: limits across jobs."""

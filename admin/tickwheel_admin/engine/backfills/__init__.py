@@ -1,0 +1,1 @@
+"""The loop that writes the runs of backfills."""

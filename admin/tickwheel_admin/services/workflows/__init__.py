@@ -1,0 +1,1 @@
+"""Workflows: saving them, and what becomes of their runs."""

@@ -1,0 +1,1 @@
+"""Pools: their rows, their slots, and the line of runs before them."""

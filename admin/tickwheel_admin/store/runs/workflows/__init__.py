@@ -1,0 +1,1 @@
+"""What becomes of workflows when runs of their steps end."""

@@ -1,0 +1,1 @@
+"""Side tables of workflow runs: their steps, and the items of steps."""

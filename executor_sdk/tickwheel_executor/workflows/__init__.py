@@ -1,0 +1,1 @@
+"""Workflows that a program declares beside its handlers."""

@@ -1,0 +1,1 @@
+"""What workflows mean: values, conditions, and which steps begin. Server and test kit agree."""

@@ -1,0 +1,56 @@
+"""What the steps of many workflows cost the database: as many statements as those of a few."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.admin.kit.engine import admin_with_node
+from tests.admin.kit.messages import accepted, result
+from tests.admin.kit.rows import ask, get_run
+from tests.admin.kit.work_counter import Work, counted
+from tests.admin.kit.workflows import add_workflow, step
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.engine.dispatcher.loop import Dispatcher
+from tickwheel_admin.store.database.database import Database
+
+FEW, MANY = 2, 40
+ROUNDS = 3  # of the graph below
+# Those that begin and end at once are written by the same statements, whatever their number.
+MOST_STATEMENTS = {"claim": 26, "record": 27}  # of one round
+
+
+async def test_steps_of_many_workflows_take_no_more_statements_than_those_of_a_few(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Once is enough: how often it looks for workflows elsewhere is a matter of time.
+    monkeypatch.setattr(Dispatcher, "interval_seconds", 3_600.0)
+    admin, node = await admin_with_node(database, slots=MANY * 3)
+    graph = (
+        step("first"),
+        *(step(f"middle-{n}", "first") for n in range(3)),
+        step("last", *(f"middle-{n}" for n in range(3))),
+    )
+    job_id = await add_workflow(database, *graph, executor_id=node.executor_id)
+
+    async def play(count: int) -> dict[str, Work]:
+        run_ids = [await ask(database, job_id) for _ in range(count)]
+        works = {"claim": Work(), "record": Work()}
+        for _ in range(ROUNDS):
+            async with counted(database) as claim:
+                requests = await admin.dispatch_all(node)
+            async with counted(database) as record:
+                await admin.say(node, *map(accepted, requests))
+                await admin.say(node, *map(result, requests))
+            works["claim"] += claim
+            works["record"] += record
+        for run_id in run_ids:
+            assert (await get_run(database, run_id)).state is RunState.SUCCEEDED
+        return works
+
+    await play(FEW)  # what is read once and kept
+    few, many = await play(FEW), await play(MANY)
+    for name, most in MOST_STATEMENTS.items():
+        print(name, few[name], many[name])
+        assert many[name].statements <= most * ROUNDS, name
+        assert many[name].statements <= few[name].statements + 6, name
+        assert many[name].sets <= many[name].statements, f"{name}: rows are sent one by one"

@@ -1,0 +1,1 @@
+"""Workflows declared in code."""

@@ -1,0 +1,1 @@
+"""Pools: claims of several executors."""

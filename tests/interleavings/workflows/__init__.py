@@ -1,0 +1,1 @@
+"""Workflows, whose steps end at once."""

@@ -1,0 +1,1 @@
+"""Pools in the simulation: who names them, the verdict, and mutations."""
