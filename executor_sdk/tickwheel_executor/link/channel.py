@@ -13,12 +13,14 @@ import aiohttp
 
 from tickwheel_executor.errors import ConnectError
 from tickwheel_executor.process import forks
+from tickwheel_executor.tls import TlsSettings
 from tickwheel_shared.protocol import LINK_PATH, MAX_FRAME_BYTES
 
 from .unreachable import explain
 
 _PING_SECONDS = 10  # with aiohttp's half of it to wait for a pong: dead after 15 s of silence
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 s
+_SYSTEM_TLS = TlsSettings()
 _MAX_REASON_BYTES = 123  # RFC 6455: a close frame has no room for more
 
 
@@ -55,8 +57,9 @@ class AdminChannel(Protocol):
 Connect = Callable[[str, str], Awaitable[AdminChannel]]
 
 
-async def connect(url: str, token: str) -> AdminChannel:
+async def connect(url: str, token: str, *, tls: TlsSettings = _SYSTEM_TLS) -> AdminChannel:
     """Open a WebSocket to the admin with this base URL."""
+    ssl = tls.context()
     # The node itself limits the time to connect; aiohttp's total of 5 minutes must not end a
     # long-lived socket.
     session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
@@ -67,6 +70,7 @@ async def connect(url: str, token: str) -> AdminChannel:
             heartbeat=_PING_SECONDS,
             max_msg_size=MAX_FRAME_BYTES,
             timeout=aiohttp.ClientWSTimeout(ws_close=2.0),
+            ssl=ssl,
         )
     except (aiohttp.ClientError, OSError, ValueError) as error:
         await session.close()

@@ -123,6 +123,24 @@ def _label(name: str) -> str:
         "retention_days": _("Days that runs are kept"),
         "audit_retention_days": _("Days that the audit is kept"),
         "default_timezone": _("Time zone of readers"),
+        "address": _("Address"),
+        "approved": _("Approved"),
+        "assigned_to": _("Assigned to"),
+        "change": _("Change"),
+        "channel": _("Channel"),
+        "description": _("Description"),
+        "instants": _("Instants"),
+        "key": _("Key"),
+        "kind": _("Kind"),
+        "message": _("Message"),
+        "parallel": _("At a time"),
+        "path": _("Path"),
+        "protocol": _("Protocol"),
+        "seconds": _("For"),
+        "since": _("From"),
+        "step": _("Step"),
+        "subject": _("About"),
+        "until": _("To"),
     }.get(name, name)
 
 
@@ -143,9 +161,9 @@ def _value(name: str, value: Any, executors: Mapping[int, str]) -> str:
         return role_name(Role(value))
     if name == "state" and value in set(RunState):
         return state_name(value)
-    if name.endswith("_seconds") and isinstance(value, int | float):
+    if name.endswith("seconds") and isinstance(value, int | float):
         return length_in_words(round(value * 1000))
-    if name == "expires_at" and isinstance(value, int):
+    if name in ("expires_at", "since", "until") and isinstance(value, int):
         return instant(value, "short")
     if name in ("job", "trigger", "retry_of") and not isinstance(value, str):
         return f"#{value}"

@@ -44,7 +44,7 @@ PARTS_SHOWN = 20
 BULK_ACTIONS = frozenset(
     {
         "jobs.created", "jobs.run", "jobs.paused", "jobs.resumed", "jobs.tagged", "jobs.untagged",
-        "jobs.deleted", "runs.cancelled", "runs.retried",
+        "jobs.deleted", "runs.cancelled", "runs.retried", "gitops.applied",
     }
 )  # fmt: skip
 

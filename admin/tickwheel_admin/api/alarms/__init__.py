@@ -1,0 +1,1 @@
+"""Alarms, their rules, channels and messages."""

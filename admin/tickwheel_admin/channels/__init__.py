@@ -1,0 +1,1 @@
+"""Tells people of alarms: by e-mail, webhooks, chat bots and the services of Apprise."""

@@ -1,0 +1,1 @@
+"""Messages by any service that Apprise knows."""

@@ -1,0 +1,1 @@
+"""Messages by bots of chat services, in the shapes of each."""

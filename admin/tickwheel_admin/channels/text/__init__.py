@@ -1,0 +1,1 @@
+"""What a message says, in the language of its channel, without any format."""

@@ -1,0 +1,1 @@
+"""Messages as signed JSON, for programs."""

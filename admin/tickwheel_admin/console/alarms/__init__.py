@@ -1,0 +1,1 @@
+"""Pages of alarms: open ones and their history, rules, channels and messages."""

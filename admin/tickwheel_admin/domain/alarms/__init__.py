@@ -1,0 +1,1 @@
+"""Alarms: what may be the matter, who is told, and by which channel."""

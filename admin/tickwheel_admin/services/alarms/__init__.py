@@ -1,0 +1,1 @@
+"""Use cases of alarms: the open ones, the rules that make them, and how people are told."""

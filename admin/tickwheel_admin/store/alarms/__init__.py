@@ -1,0 +1,1 @@
+"""Signals, rules, alarms and the outbox of their messages."""

@@ -1,0 +1,1 @@
+"""Spans for attempts, with OpenTelemetry; imported only by a node that traces."""

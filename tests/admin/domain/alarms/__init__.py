@@ -1,0 +1,1 @@
+"""Rules about alarms and their channels."""

@@ -1,0 +1,1 @@
+"""Alarms as a provider gets them, from admins that die."""
