@@ -89,13 +89,14 @@ async def fill_xxl_job(services: Services) -> XxlDemoData | None:
     return XxlDemoData(app_name=XXL_EXECUTOR, token=token)
 
 
-def choose_port(kept: Path) -> int:
+def choose_port(kept: Path, *, first: int = 0) -> int:
     """A free port; that of the last time, if it can be had: the address is the node's name.
 
     Args:
         kept: file with that port.
+        first: the one to try when there is no such file; 0: any.
     """
-    last = 0
+    last = first
     with contextlib.suppress(OSError, ValueError):
         last = int(kept.read_text(encoding="ascii"))
     for wanted in (last, 0):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import count
 
 from tickwheel_admin.domain.xxl_job.bridge import ExpectedLog
 from tickwheel_admin.xxl_job.agenda import Agenda
@@ -13,6 +15,11 @@ from tickwheel_shared.protocol import RunKey
 from tickwheel_shared.secret_mask import SecretMask
 
 MAX_COPIES = 256  # runs of one job at once on one node
+# Runs of one job are given the lowest free copy, but for the first seconds of an admin that serves
+# their node in place of another one: of that, calls that end a run may still be on their way.
+TAKEOVER_SECONDS = 20.0
+_COPIES_OF_TURN = 64  # by the lowest of which those of such seconds are apart
+_TURNS = 3  # and then the first ones again
 LOG_SECONDS = 2.0  # between two looks at the log of a run
 IDLE_SECONDS = 10.0  # between two questions whether a job still runs
 
@@ -35,6 +42,7 @@ class RemoteAttempt:
     job_id: int
     handler: str  # "": it was adopted, and is not known
     copy: int | None  # which of the runs of its job side by side; None: to be found out
+    code: str | None = None  # `glue.code_of` its job; None: not known
     time_ms: int  # that of its claim: executors repeat it, and find the log by it
     stage: Stage
     began_at: float
@@ -87,7 +95,12 @@ class RemoteAttempts:
     def __init__(self) -> None:
         self._by_run: dict[int, RemoteAttempt] = {}
         self._wire_jobs: dict[int, RemoteAttempt] = {}
-        self._reserved: dict[int, float] = {}  # wire jobs that are used again from then on
+        self._unlocated: set[RemoteAttempt] = set()  # it is not known which copies they are
+        # Calls that may be on their way, with the wire job that each is about and until when.
+        self._reserved: dict[int, tuple[int, float]] = {}
+        self._numbers = count(1)  # of these calls
+        self._turn_copy = 0  # the first one to be given before `_turn_until`
+        self._turn_until = 0.0
         # When to ask whether a run has begun, whether one still runs, for its log; and when to
         # end it.
         self.probes: Agenda[RemoteAttempt] = Agenda()
@@ -114,18 +127,36 @@ class RemoteAttempts:
         """Whether an attempt of this handler is here."""
         return any(each.handler in (handler, "") for each in self._by_run.values())
 
+    def may_end_another(self, attempt: RemoteAttempt) -> bool:
+        """Whether the call for a new one may end one that runs: a node does that with one of the
+        same wire job and other code.
+        """
+        return any(
+            each.job_id == attempt.job_id and (each.code is None or each.code != attempt.code)
+            for each in self._unlocated
+        )
+
     def add(self, attempt: RemoteAttempt) -> bool:
         """Keep a new one, with a wire job of its own; False: too many of its job run."""
-        for copy in range(MAX_COPIES):
+        reserved = {job for job, until in self._reserved.values() if until > attempt.known_at}
+        first = self._turn_copy if attempt.known_at < self._turn_until else 0
+        for copy in (each % MAX_COPIES for each in range(first, first + MAX_COPIES)):
             wire_job = wire_job_id(attempt.job_id, copy)
-            if self._reserved.get(wire_job, 0.0) <= attempt.known_at and (
-                wire_job not in self._wire_jobs
-            ):
+            if wire_job not in reserved and wire_job not in self._wire_jobs:
                 self.adopt(attempt)
-                attempt.copy = copy
-                self._wire_jobs[wire_job] = attempt
+                self.found(attempt, copy)
                 return True
         return False
+
+    def take_over(self, turn: int, now: float) -> None:
+        """Give other copies than the admin before this one for a while.
+
+        Args:
+            turn: how many admins have served the node, this one included.
+        """
+        if turn > 1:
+            self._turn_copy = _COPIES_OF_TURN * (turn % _TURNS + 1)
+            self._turn_until = now + TAKEOVER_SECONDS
 
     def adopt(self, attempt: RemoteAttempt) -> None:
         """Keep one that somebody else sent."""
@@ -133,6 +164,8 @@ class RemoteAttempts:
         if earlier is not None:
             self.remove(earlier)
         self._by_run[attempt.run] = attempt
+        if attempt.copy is None:
+            self._unlocated.add(attempt)
 
     def is_current(self, attempt: RemoteAttempt) -> bool:
         """Whether it is here still."""
@@ -160,13 +193,34 @@ class RemoteAttempts:
             if attempt in self.questions:
                 self.questions.put(attempt, 0.0)
 
-    def reserve(self, wire_job: int, until: float) -> None:
+    def reserve(self, wire_job: int, until: float) -> int:
         """Give the wire job to no other attempt before this instant, whatever becomes of its own.
 
-        A call that ends what runs there may be on its way until then.
+        A call that ends what runs there may be on its way until then. Returns its number, for
+        `release`: each call is on its way by itself, and one that was answered tells of no other.
         """
-        self._reserved = {each: at for each, at in self._reserved.items() if at > until - 60.0}
-        self._reserved[wire_job] = until
+        old = [each for each, (_, at) in self._reserved.items() if at < until - 60.0]
+        for each in old:
+            del self._reserved[each]
+        number = next(self._numbers)
+        self._reserved[number] = (wire_job, until)
+        return number
+
+    def release(self, number: int) -> None:
+        """The call was answered: it is on its way no more."""
+        self._reserved.pop(number, None)
+
+    @property
+    def may_be_shared(self) -> bool:
+        """Whether the admin before this one may still start runs at the node."""
+        return asyncio.get_running_loop().time() < self._turn_until
+
+    def is_outrun(self, attempt: RemoteAttempt) -> bool:
+        """Whether another attempt has come to its wire job, so that this one has ended."""
+        return any(
+            each is not attempt and each.copy is not None and each.wire_job == attempt.wire_job
+            for each in self._by_run.values()
+        )
 
     def owns(self, attempt: RemoteAttempt) -> bool:
         """Whether its wire job is its own, so that what is said of the one is true of the other.
@@ -176,24 +230,32 @@ class RemoteAttempts:
         """
         return self._wire_jobs.setdefault(attempt.wire_job, attempt) is attempt
 
-    def free_copies(self, attempt: RemoteAttempt, copies: int) -> list[int]:
+    def free_copies(self, attempt: RemoteAttempt) -> list[int]:
         """Which copies of its job an attempt may be, as far as no other is known to be them."""
-        jobs = ((copy, wire_job_id(attempt.job_id, copy)) for copy in range(copies))
+        jobs = ((copy, wire_job_id(attempt.job_id, copy)) for copy in self.likely(attempt.job_id))
         return [copy for copy, job in jobs if self._wire_jobs.get(job, attempt) is attempt]
 
-    def copies_of(self, job_id: int) -> int:
-        """How many copies of a job there may be at most."""
+    def likely(self, job_id: int) -> Sequence[int]:
+        """Copies of a job that may run, the likeliest first."""
         side_by_side = sum(each.job_id == job_id for each in self._by_run.values())
-        return min(2 * side_by_side + 2, MAX_COPIES)
+        most = 2 * side_by_side + 2
+        if not self._turn_until:
+            return range(min(most, MAX_COPIES))
+        # Of other admins, in the first seconds of each.
+        firsts = range(0, MAX_COPIES, _COPIES_OF_TURN)
+        nearest = (first + number for number in range(most) for first in firsts)
+        return list(dict.fromkeys(copy for copy in nearest if copy < MAX_COPIES))
 
     def found(self, attempt: RemoteAttempt, copy: int) -> None:
         """It is known by now which copy of its job this is."""
         attempt.copy = copy
+        self._unlocated.discard(attempt)
         self._wire_jobs.setdefault(attempt.wire_job, attempt)
 
     def remove(self, attempt: RemoteAttempt) -> None:
         if self.is_current(attempt):
             del self._by_run[attempt.run]
+        self._unlocated.discard(attempt)
         for agenda in (self.probes, self.questions, self.logs, self.deadlines):
             agenda.discard(attempt)
         if attempt.copy is not None and self._wire_jobs.get(attempt.wire_job) is attempt:

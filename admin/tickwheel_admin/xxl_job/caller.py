@@ -21,6 +21,7 @@ from tickwheel_admin.xxl_job.addresses import (
     ForbiddenAddress,
     GuardedResolver,
     InvalidAddress,
+    check_literal,
     join,
 )
 from tickwheel_admin.xxl_job.dialects import Call
@@ -177,7 +178,7 @@ class HttpCaller(NodeCaller):
         node = self._nodes.get(address)
         if node is None:
             try:
-                self._guard.check_literal(address)
+                check_literal(self._guard, address)
                 node = _Node(address)
             except (ForbiddenAddress, InvalidAddress, ValueError) as error:
                 raise NotSent(str(error)) from None

@@ -11,7 +11,7 @@ import structlog
 
 from tickwheel_admin.domain.xxl_job.bridge import ExpectedLog
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.services.xxl_job.nodes import DEAD_LOG_MS, XxlNodes
+from tickwheel_admin.services.xxl_job.nodes import XxlNodes
 from tickwheel_admin.xxl_job.caller import ConnectionRefused, NoAnswer, NotSent
 from tickwheel_admin.xxl_job.dialects import BadAnswer
 from tickwheel_admin.xxl_job.log_keeper import LogKeeper
@@ -32,6 +32,11 @@ MAX_CHARS = 4_000_000  # of lines that are stored at once, but for the logs unde
 MAX_CHARS_OF_LOG = 1_000_000  # … of one log; the next pass goes on
 REST_SECONDS = 20.0  # of a node that failed: others have their turn
 ORPHANS_SECONDS = 60.0  # between two looks for logs whose nodes are gone
+# A log that is still to be read at so many looks in a row stays as it is. Its age by the database's
+# clock says nothing: that may be set forward while there is much to be read.
+ORPHAN_LOOKS = 10
+ORPHANS_LOOKED_AT = 5_000  # the oldest ones
+FAILURE_KEPT_SECONDS = 600.0  # in memory
 GIVE_UP_SECONDS = 60.0  # after which the log of an ended run stays as it is, if the node fails
 
 
@@ -72,6 +77,7 @@ class XxlLogs(Loop):
         self._failed_at: dict[tuple[int, int], float] = {}  # first, by (run, attempt)
         self._rests_until: dict[int, float] = {}  # by node: its last call failed
         self._orphans_at = 0.0  # when they are looked for again
+        self._looks: Counter[tuple[int, int]] = Counter()  # at which (run, attempt) was not read
 
     async def run_once(self) -> bool:
         now = _now()
@@ -131,10 +137,12 @@ class XxlLogs(Loop):
             self._failed_at.pop((run, attempt), None)
 
     async def _end_orphans(self, now: float) -> None:
-        orphans = await self._nodes.orphaned_logs(limit=BATCH)
-        if orphans:
-            await self._nodes.logs_are_read([(e.run, e.attempt, e.lines) for e in orphans])
-        old = [key for key, first in self._failed_at.items() if now - first > DEAD_LOG_MS / 1000]
+        oldest = await self._nodes.oldest_logs(limit=ORPHANS_LOOKED_AT)
+        self._looks = Counter({key: self._looks[key] + 1 for key in oldest})
+        orphans = [key for key in oldest if self._looks[key] >= ORPHAN_LOOKS]
+        for begin in range(0, len(orphans), BATCH):
+            await self._nodes.give_up_logs(set(orphans[begin : begin + BATCH]))
+        old = [key for key, at in self._failed_at.items() if now - at > FAILURE_KEPT_SECONDS]
         for key in old:
             del self._failed_at[key]
 

@@ -26,6 +26,7 @@ log = structlog.get_logger(__name__)
 
 BASES = ("/api", "/xxl-job-admin/api")
 BODY_SECONDS = 20
+THROWN_AWAY_BYTES = 4 * 1024 * 1024  # of a body that is too long
 TOKEN_HEADER = "XXL-JOB-ACCESS-TOKEN"  # noqa: S105 - a header's name
 APP_HEADER = "XXL-JOB-APPNAME"
 FAILED = 500
@@ -118,13 +119,22 @@ def _client(request: web.Request) -> ClientKind:
 
 
 async def read_body(request: web.Request, most: int) -> bytes:
-    """Raises BadRequest beyond `most` bytes, TimeoutError when it comes too slowly."""
+    """Raises BadRequest beyond `most` bytes, TimeoutError when it comes too slowly.
+
+    A little more is thrown away, so that its sender can read the refusal; whoever sends still more
+    is hung up on, for the server would go on reading for seconds.
+    """
     parts: list[bytes] = []
     size = 0
     async with asyncio.timeout(BODY_SECONDS):
         async for part in request.content.iter_any():
             size += len(part)
-            if size > most:
-                raise BadRequest(f"the body is longer than {most} bytes")
-            parts.append(part)
+            if size <= most:
+                parts.append(part)
+            elif size > most + THROWN_AWAY_BYTES:
+                if request.transport is not None:
+                    request.transport.abort()
+                break
+    if size > most:
+        raise BadRequest(f"the body is longer than {most} bytes")
     return b"".join(parts)

@@ -165,7 +165,7 @@ class Inbound:
     def _address(self, said: Registry, executor: XxlExecutor) -> str:
         try:
             address = addresses.normalise(said.address)
-            self._guard.check_literal(address)
+            addresses.check_literal(self._guard, address)
         except InvalidAddress as error:
             raise CallerRefused("address_invalid", str(error), executor_id=executor.id) from None
         except ForbiddenAddress as error:

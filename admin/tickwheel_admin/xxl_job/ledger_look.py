@@ -69,7 +69,7 @@ class LedgerLook:
             if known is not None and known.is_live and known.attempt == each.attempt:
                 continue
             if _is_to_be_killed(each):
-                self._spawn(node.runs.kill(each))
+                self._spawn(node.runs.kill(each, is_over=True))
                 continue
             node.attempts.remove(each)
             expected = each.expected_log(node.node_id)

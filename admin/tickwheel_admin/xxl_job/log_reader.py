@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tickwheel_admin.domain.xxl_job.bridge import ClientKind
+from tickwheel_admin.domain.xxl_job.hidden_text import UnknownSecrets
+from tickwheel_admin.engine.ports import FetchedChunk
 from tickwheel_admin.engine.recorder.loop import Recorder
 from tickwheel_admin.xxl_job.attempts import RemoteAttempt
 from tickwheel_admin.xxl_job.node import XxlNode
@@ -19,7 +21,7 @@ from tickwheel_shared.protocol import (
     LogChunk,
     WireLine,
 )
-from tickwheel_shared.secret_mask import SecretMask, hidden
+from tickwheel_shared.secret_mask import HIDDEN, SecretMask, hidden
 
 PAGE_BYTES = 1024 * 1024  # of one answer; the rest is asked for again
 PAGES_AT_ONCE = 4  # of a running attempt, before others have their turn
@@ -134,10 +136,11 @@ class LogReader:
         if not texts:
             return ReadPage(last=read, chars=0, chunks=(), is_last=True)
         last = read + len(texts)
+        texts = _hidden(wanted.mask, texts)
         if last >= MAX_LINES:
             texts[-1] = CUT
         at = self._wall_clock_ms()
-        lines = [WireLine(at, Level.INFO, _storable(hidden(wanted.mask, text))) for text in texts]
+        lines = [WireLine(at, Level.INFO, _storable(text)) for text in texts]
         # Java says of no page that it is the last.
         tells_end = node.calls.address.client != ClientKind.JAVA
         is_short = not page.truncated and len(texts) < SHORT_PAGE
@@ -145,7 +148,7 @@ class LogReader:
             last=last,
             chars=len(page.content),
             chunks=[
-                LogChunk(
+                FetchedChunk(
                     run=wanted.run,
                     attempt=wanted.attempt,
                     token=wanted.token,
@@ -182,6 +185,13 @@ def _as_counted(content: str, count: int) -> list[str]:
         begin = number * each + min(number, more)
         parts.append("\n".join(texts[begin : begin + size]))
     return parts
+
+
+def _hidden(mask: SecretMask | None, texts: list[str]) -> list[str]:
+    """The lines of a page without the values of secrets."""
+    if isinstance(mask, UnknownSecrets):  # all is hidden, which is said once
+        return [mask.hide("all"), *(HIDDEN for _ in texts[1:])]
+    return [hidden(mask, text) for text in texts]
 
 
 def _storable(text: str) -> str:

@@ -37,6 +37,9 @@ LEAVING_SECONDS = 60.0
 # After which it is written again whether a node takes new runs: an admin that was frozen, and
 # served the node once, may have written what it knew then.
 DRAIN_SECONDS = 30.0
+# An admin that has not seen for so long that it serves a node ends no runs there: the one that
+# serves it may have given their places to others.
+SERVED_SECONDS = 6.0
 STOP_SECONDS = 3.0  # for calls under way
 REFUSALS = 3  # beats in a row that found nobody: its process is gone
 
@@ -67,12 +70,14 @@ class XxlNode:
         self.ended = asyncio.Event()
         self.ended.set()
         self.attempts = RemoteAttempts()
+        self.seen_at = _now()  # when the database was last asked who serves it
         self.is_restarted = False  # it may be another process now: look at all its runs
         self._nodes = nodes
         self._membership = membership
         self._recorder = recorder
         self._hub = hub
         self._session_id: int | None = None  # None: it is not admitted
+        self._has_turn = False  # nobody else has begun to serve it since, as far as is known
         self._refusals = 0
         self._in_vain = 0  # beats without a session in a row that were not answered
         self._signs = RestartSigns()
@@ -94,6 +99,7 @@ class XxlNode:
             say=self.say,
             spawn=self._spawn,
             limited=lambda: self._hub.update(self),
+            may_kill=lambda: not self._is_stopping and _now() - self.seen_at <= SERVED_SECONDS,
         )
 
     # --- as the engine sees it -------------------------------------------------------------------
@@ -159,6 +165,8 @@ class XxlNode:
         task = asyncio.create_task(self._guarded(work), name="xxl-node")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        # One that is cancelled before its first step never comes to await it.
+        task.add_done_callback(lambda _: work.close())
 
     async def _guarded(self, work: Awaitable[None]) -> None:
         try:
@@ -295,6 +303,9 @@ class XxlNode:
 
     async def _admit(self) -> None:
         address = self.address
+        if not self._has_turn:
+            self.attempts.take_over(await self._nodes.begin_turn(address), _now())
+            self._has_turn = True
         key = f"{address.executor_id} {address.address} {address.incarnation}"
         admitted = await self._membership.admit(
             Arrival(

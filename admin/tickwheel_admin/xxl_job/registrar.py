@@ -62,6 +62,7 @@ class XxlRegistrar(Loop):
             node.calls.dialect = dialect
 
     async def run_once(self) -> bool:
+        asked_at = asyncio.get_running_loop().time()
         view = await self._nodes.view()
         self.executors, self.unreadable = view.executors, view.unreadable
         await self._tell(view)
@@ -78,6 +79,7 @@ class XxlRegistrar(Loop):
                 node.calls.dialect = self._registered.pop(key, node.calls.dialect)
             else:
                 known.update(each, executor)
+                known.seen_at = asked_at
         await self._report()
         return False
 

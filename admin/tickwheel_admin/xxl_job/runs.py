@@ -11,7 +11,7 @@ import structlog
 
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.xxl_job.bridge import ClientKind, RunFacts
-from tickwheel_admin.domain.xxl_job.glue import BEAN, GLUE_TYPES, glue_version
+from tickwheel_admin.domain.xxl_job.glue import BEAN, GLUE_TYPES, code_of, glue_version
 from tickwheel_admin.engine.ports import ClaimTime
 from tickwheel_admin.services.xxl_job.nodes import XxlNodes
 from tickwheel_admin.xxl_job import dialects
@@ -73,10 +73,12 @@ class NodeRuns:
         say: Callable[[FromNode], None],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         limited: Callable[[], None] = lambda: None,
+        may_kill: Callable[[], bool] = lambda: True,
     ) -> None:
         """Tell the engine with `say`; do what takes long in tasks made by `spawn`.
 
-        `limited` is called when there begins to be a `room`, and when it ends.
+        `limited` is called when there begins to be a `room`, and when it ends. `may_kill` tells
+        whether this admin is sure to serve the node.
         """
         self.breaker = CircuitBreaker(limited)
         self._attempts = attempts
@@ -85,6 +87,7 @@ class NodeRuns:
         self._node_id = node_id
         self._say = say
         self._spawn = spawn
+        self._may_kill = may_kill
         # Whether the node says of a run that it never had that there is no log; None: not asked.
         self._logs_tell: bool | None = None
         self._turns = asyncio.Semaphore(CALLS_AT_ONCE)
@@ -117,6 +120,7 @@ class NodeRuns:
                 job_id=request.job_id,
                 handler=request.handler,
                 copy=None,
+                code=code_of(request.handler, request.script.sha256 if request.script else None),
                 time_ms=claim.at_ms,
                 stage=Stage.SENDING,
                 began_at=now,
@@ -127,6 +131,10 @@ class NodeRuns:
                 attempt.timeout_at = now + request.timeout_ms / 1000
             if self._is_go and self._attempts.runs_handler(request.handler):
                 self._say(_refused(attempt.key, Refusal.FULL, "it runs a handler once at a time"))
+                continue
+            if self._attempts.may_end_another(attempt):
+                text = "an earlier version of this job may run there, and is being looked for"
+                self._say(_refused(attempt.key, Refusal.FULL, text))
                 continue
             if not self._attempts.add(attempt):
                 self._say(
@@ -188,7 +196,7 @@ class NodeRuns:
             self._calls.failed(answer.message)
         else:
             said = answer.message or f"its executor answered {answer.code}"
-            await self.end(attempt, Outcome.FAILED, said)
+            await self.end(attempt, Outcome.FAILED, hidden(attempt.mask, said))
 
     async def _ask_to_run(self, attempt: RemoteAttempt, request: RunRequest) -> Answer:
         try:
@@ -268,18 +276,29 @@ class NodeRuns:
         attempt.is_stale = attempt.is_stale or cancel.reason is CancelReason.STALE
         await self.kill(attempt)
 
-    async def kill(self, attempt: RemoteAttempt) -> None:
-        """End an attempt, as far as it is known where it runs; `watch` looks for it else."""
+    async def kill(self, attempt: RemoteAttempt, *, is_over: bool = False) -> None:
+        """End an attempt, as far as it is known where it runs; `watch` looks for it else.
+
+        Args:
+            is_over: it has ended in the ledger.
+        """
         if attempt.copy is None or attempt.stage is Stage.SENDING:
             return
+        if is_over or attempt.is_stale:
+            if self._attempts.is_outrun(attempt):
+                self._attempts.remove(attempt)
+                return
+            if not attempt.handler and self._attempts.may_be_shared:
+                return  # who sent it may have given its wire job to the next one
         try:
             async with self._turns:
-                if not self._attempts.owns(attempt):
-                    return  # another one runs there
+                if not self._attempts.owns(attempt) or not self._may_kill():
+                    return  # another one runs there, or may
                 # No other run may get the wire job while this call may be on its way.
-                self._attempts.reserve(attempt.wire_job, _now() + CALL_SECONDS + KILL_SECONDS)
+                until = _now() + CALL_SECONDS + KILL_SECONDS
+                number = self._attempts.reserve(attempt.wire_job, until)
                 answer = await self._calls.ask(dialects.kill(attempt.wire_job))
-                self._attempts.reserve(attempt.wire_job, _now())
+                self._attempts.release(number)
         except (ConnectionRefused, NotSent, NoAnswer, BadAnswer):
             return  # it is tried again
         if dialects.meaning(answer) is Meaning.OK and attempt.killed_at is None:
@@ -307,6 +326,7 @@ class NodeRuns:
             job_id=facts.job_id,
             handler="",
             copy=None,
+            code=facts.code,
             time_ms=facts.dispatched_at or 0,
             stage=Stage.SENDING,
             # A database clock that was set back puts no instant of it into the future.
@@ -342,7 +362,11 @@ class NodeRuns:
         self._refuse(attempt, Refusal.NEVER_SEEN, "")
 
     async def end(self, attempt: RemoteAttempt, outcome: Outcome, message: str) -> None:
-        """Report an end that the executor does not; raises DatabaseUnavailable."""
+        """Report an end that the executor does not; raises DatabaseUnavailable.
+
+        Args:
+            message: without the values of secrets.
+        """
         expected = attempt.expected_log(self._node_id())
         if expected is not None:
             await self._nodes.expect_logs([expected])  # first, as when its executor reports it
@@ -357,7 +381,7 @@ class NodeRuns:
                 token=attempt.token,
                 outcome=outcome,
                 duration_ms=duration,
-                message=hidden(attempt.mask, message)[:MAX_MESSAGE_CHARS],
+                message=message[:MAX_MESSAGE_CHARS],
             )
         )
 

@@ -234,8 +234,7 @@ class XxlWatch(Loop):
         """
         if attempt.copy is not None:
             return await node.runs.has_log(attempt, attempt.copy)
-        likely = node.attempts.copies_of(attempt.job_id)
-        for copy in range(MAX_COPIES if everywhere else likely):
+        for copy in range(MAX_COPIES) if everywhere else node.attempts.likely(attempt.job_id):
             found = await node.runs.has_log(attempt, copy)
             if found is None:
                 return None
@@ -263,8 +262,7 @@ class XxlWatch(Loop):
         if attempt.copy is not None:
             copies = [attempt.copy] if node.attempts.owns(attempt) else []
         else:
-            most = node.attempts.copies_of(attempt.job_id)
-            copies = node.attempts.free_copies(attempt, most)
+            copies = node.attempts.free_copies(attempt)
         for copy in copies:
             call = dialects.idle_beat(wire_job_id(attempt.job_id, copy))
             if dialects.meaning(await node.calls.ask(call)) is not Meaning.OK:

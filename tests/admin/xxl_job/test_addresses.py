@@ -13,6 +13,7 @@ from tickwheel_admin.xxl_job.addresses import (
     ForbiddenAddress,
     GuardedResolver,
     InvalidAddress,
+    check_literal,
     join,
     literal_ip,
     normalise,
@@ -236,8 +237,8 @@ def test_a_literal_is_checked_in_each_spelling() -> None:
         "http://[::a9fe:a9fe]:80",
     ):
         with pytest.raises(ForbiddenAddress):
-            ANYWHERE.check_literal(normalise(address))
-    ANYWHERE.check_literal("http://billing:80")  # is checked when it is resolved
+            check_literal(ANYWHERE, normalise(address))
+    check_literal(ANYWHERE, "http://billing:80")  # is checked when it is resolved
 
 
 async def test_a_name_gives_only_addresses_that_may_be_called() -> None:

@@ -109,6 +109,43 @@ def test_what_is_no_answer_is_refused(answer: bytes) -> None:
 
 
 @pytest.mark.parametrize(
+    "start",
+    [
+        HEAD + b"A: ",
+        HEAD + CHUNKED + b"\r\n0\r\nA: ",
+        HEAD + CHUNKED + b"\r\n0\r\nA",
+        HEAD + CHUNKED + b"\r\n1;a=",
+        HEAD + CHUNKED + b'\r\n3\r\nabc\r\n1;a="',
+    ],
+)
+def test_one_endless_line_is_refused(start: bytes) -> None:
+    reader = AnswerReader(1000)
+    reader.feed(start)
+    for _ in range(MAX_HEAD_BYTES // 1024 - 1):
+        reader.feed(b"x" * 1024)
+    with pytest.raises(BadHttp, match="too long"):
+        reader.feed(b"x" * 1024)
+
+
+def test_extensions_of_each_chunk_count_together() -> None:
+    reader = AnswerReader(10_000)
+    reader.feed(HEAD + CHUNKED + b"\r\n")
+    for _ in range(32):
+        reader.feed(b"1;" + b"a" * 1024 + b"\r\nx\r\n")
+    with pytest.raises(BadHttp, match="too long"):
+        reader.feed(b"1;" + b"a" * 1024 + b"\r\nx\r\n")
+
+
+def test_a_body_in_the_smallest_chunks_is_read() -> None:
+    reader = AnswerReader(MAX_HEAD_BYTES)
+    reader.feed(HEAD + CHUNKED + b"\r\n")
+    for _ in range(MAX_HEAD_BYTES // 64):
+        reader.feed(b"01\r\nx\r\n" * 64)
+    assert reader.feed(b"0\r\n\r\n")
+    assert reader.body == b"x" * MAX_HEAD_BYTES
+
+
+@pytest.mark.parametrize(
     "answer", [b"", HEAD, HEAD + LENGTH + b"\r\n{", HEAD + CHUNKED + b"\r\n1\r\n{\r\n0\r\n"]
 )
 def test_an_answer_that_is_cut_off_is_none(answer: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 from dataclasses import replace
 from types import SimpleNamespace
@@ -63,6 +64,9 @@ class Books:
         if self.error is not None:
             raise self.error
 
+    async def begin_turn(self, address: object) -> int:
+        return 1
+
     async def live_runs(self, node_id: int) -> list[object]:
         return []
 
@@ -117,6 +121,17 @@ async def test_what_an_admin_wrote_that_knew_it_no_better_is_mended(
     monkeypatch.setattr(node_module, "DRAIN_SECONDS", 0.0)
     await beat(node)
     assert books.written == [False, False]
+
+
+async def test_a_beat_that_never_began_leaves_nothing_behind() -> None:
+    """A coroutine that nobody awaits is warned of, and warnings are errors here."""
+    node = node_of(Books())
+    node.beat(asyncio.get_running_loop().time())
+    (task,) = node._tasks
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    gc.collect()
+    assert not node._tasks
 
 
 async def test_the_last_of_two_drains_counts() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,10 +22,11 @@ from tickwheel_admin.domain.xxl_job.bridge import (
     XxlAddress,
     XxlExecutor,
 )
+from tickwheel_admin.domain.xxl_job.hidden_text import UnknownSecrets
 from tickwheel_admin.engine.ports import ClaimTime
 from tickwheel_admin.services.xxl_job.nodes import DatabaseUnavailable
 from tickwheel_admin.xxl_job.agenda import Agenda
-from tickwheel_admin.xxl_job.attempts import RemoteAttempts
+from tickwheel_admin.xxl_job.attempts import TAKEOVER_SECONDS, RemoteAttempts
 from tickwheel_admin.xxl_job.breaker import REST_SECONDS, TRIED_AT_ONCE, CircuitBreaker
 from tickwheel_admin.xxl_job.caller import NoAnswer, NodeCaller, Reply
 from tickwheel_admin.xxl_job.calls import NodeCalls
@@ -130,6 +132,7 @@ class Bridge:
         self.stored = 0  # lines of every log
         self.expected: list[ExpectedLog] = []
         self.is_down = False
+        self.serves = True
         self.tasks: set[asyncio.Task[None]] = set()
         self.attempts = RemoteAttempts()
         calls = NodeCalls(ADDRESS, EXECUTOR, self.executor)
@@ -140,6 +143,7 @@ class Bridge:
             node_id=lambda: 7,
             say=self.said.append,
             spawn=self.spawn,
+            may_kill=lambda: self.serves,
         )
         self.node: Any = SimpleNamespace(
             attempts=self.attempts,
@@ -357,6 +361,116 @@ def test_a_wire_job_is_not_used_again_while_a_kill_may_be_on_its_way(loop: SimLo
     loop.run_until_complete(story())
 
 
+def test_one_kill_that_was_answered_tells_nothing_of_another(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger = {3: facts(3), 4: facts(4)}
+        bridge.runs.start([request(3)], claim())
+        await asyncio.sleep(0.1)
+        bridge.executor.says["/kill"] = None
+        cancel = Cancel(run=3, attempt=1, token="token", reason=CancelReason.OPERATOR)
+        bridge.spawn(bridge.runs.cancel(cancel))
+        await asyncio.sleep(0.1)
+        del bridge.executor.says["/kill"]
+        await bridge.runs.cancel(cancel)  # told again
+        assert len(bridge.executor.told("/kill")) == 2
+        first = bridge.attempts.get(3, 1)
+        assert first is not None
+        bridge.attempts.remove(first)  # its report came
+        bridge.runs.start([request(4)], claim())
+        await asyncio.sleep(0.1)
+        assert [each["jobId"] for each in bridge.executor.told("/run")] == [5, wire_job_id(5, 1)]
+
+    loop.run_until_complete(story())
+
+
+def test_runs_after_a_takeover_have_wire_jobs_that_nobody_else_kills(loop: SimLoop) -> None:
+    """Neither those of the admin before, nor those that it had in the first seconds of its own."""
+
+    async def story() -> None:
+        bridge = Bridge()
+        told = []
+        for turn, run in enumerate((3, 4, 5, 6), 1):
+            bridge.attempts.take_over(turn, asyncio.get_running_loop().time())
+            bridge.runs.start([request(run)], claim())
+            await asyncio.sleep(0.1)
+            ended = bridge.attempts.get(run, 1)
+            assert ended is not None
+            # Whoever takes over finds it, though it does not know what is told of it.
+            assert ended.copy in bridge.attempts.likely(5)
+            bridge.attempts.remove(ended)
+            told.append(bridge.executor.told("/run")[-1]["jobId"])
+        assert len(set(told)) == 4
+        assert told[0] == 5
+        await asyncio.sleep(TAKEOVER_SECONDS)
+        bridge.runs.start([request(7)], claim())
+        await asyncio.sleep(0.1)
+        assert bridge.executor.told("/run")[-1]["jobId"] == 5
+
+    loop.run_until_complete(story())
+
+
+@pytest.mark.parametrize("is_reused", [True, False])
+def test_what_another_admin_sent_and_has_ended_is_killed_only_where_nothing_new_can_run(
+    loop: SimLoop, is_reused: bool
+) -> None:
+    """That admin may have given its wire job to the next run, of which nobody here knows yet."""
+
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.attempts.take_over(2, asyncio.get_running_loop().time())
+        bridge.ledger[3] = facts(3, state=RunState.RUNNING, age_ms=20_000)
+        bridge.executor.logs[log_id(3, 1, 0)] = ["begun"]
+        bridge.executor.busy.add(5)
+        attempt = bridge.runs.adopt(bridge.ledger[3])
+        await bridge.live(6)
+        bridge.ledger[3] = facts(3, state=RunState.LOST, age_ms=20_000)
+        stale = Cancel(run=3, attempt=1, token="token", reason=CancelReason.STALE)
+        await bridge.runs.cancel(stale)
+        if is_reused:
+            bridge.ledger[4] = facts(4, state=RunState.RUNNING, age_ms=20_000)
+            bridge.executor.logs[log_id(4, 1, 0)] = ["begun"]
+        await bridge.live(10)
+        assert bridge.executor.told("/kill") == []
+        await bridge.live(15)
+        assert bridge.executor.told("/kill") == ([] if is_reused else [{"jobId": 5}])
+        assert not bridge.attempts.is_current(attempt)
+
+    loop.run_until_complete(story())
+
+
+def test_an_admin_that_may_serve_a_node_no_more_kills_nothing_there(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = facts(3)
+        bridge.runs.start([request(3)], claim())
+        await asyncio.sleep(0.1)
+        bridge.serves = False
+        cancel = Cancel(run=3, attempt=1, token="token", reason=CancelReason.OPERATOR)
+        await bridge.runs.cancel(cancel)
+        assert bridge.executor.told("/kill") == []
+        bridge.serves = True
+        await bridge.runs.cancel(cancel)
+        assert bridge.executor.told("/kill") == [{"jobId": 5}]
+
+    loop.run_until_complete(story())
+
+
+def test_what_is_said_here_of_a_run_is_not_hidden_with_what_its_executor_says(
+    loop: SimLoop,
+) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        running = facts(state=RunState.RUNNING)
+        bridge.ledger[3] = replace(running, mask=UnknownSecrets(["KEY"]))
+        bridge.runs.adopt(bridge.ledger[3])
+        await bridge.live(70)
+        (ended,) = (each for each in bridge.said if isinstance(each, Result))
+        assert "does not run it any more" in ended.message
+
+    loop.run_until_complete(story())
+
+
 def test_an_adopted_run_whose_wire_job_runs_another_is_neither_killed_nor_thought_alive(
     loop: SimLoop,
 ) -> None:
@@ -407,6 +521,34 @@ def test_a_call_is_not_made_long_after_the_claim(loop: SimLoop) -> None:
         await asyncio.sleep(1)
         assert bridge.executor.told("/run") == []
         assert refusals(bridge) == [Refusal.FULL]
+
+    loop.run_until_complete(story())
+
+
+@pytest.mark.parametrize("code", ["nightly", "earlier", None])
+def test_a_run_with_other_code_waits_until_it_is_known_which_copy_an_adopted_one_is(
+    loop: SimLoop, code: str | None
+) -> None:
+    """Java ends what runs under a job number when it is told to run other code under it."""
+
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.ledger[3] = replace(facts(3, state=RunState.RUNNING, age_ms=6_000), code=code)
+        bridge.executor.busy.add(5)
+        bridge.executor.logs[log_id(3, 1, 0)] = ["begun"]
+        bridge.runs.adopt(bridge.ledger[3])
+        bridge.ledger[4] = facts(4)
+        bridge.runs.start([request(4)], claim())
+        await asyncio.sleep(0.1)
+        told = [each["jobId"] for each in bridge.executor.told("/run")]
+        if code == "nightly":
+            assert told == [5], "it would only be refused"
+            return
+        assert (told, refusals(bridge)) == ([], [Refusal.FULL])
+        await bridge.live(15)
+        bridge.runs.start([request(4)], claim())
+        await asyncio.sleep(0.1)
+        assert [each["jobId"] for each in bridge.executor.told("/run")] == [wire_job_id(5, 1)]
 
     loop.run_until_complete(story())
 

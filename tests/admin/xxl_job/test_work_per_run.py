@@ -214,12 +214,22 @@ async def test_a_node_that_hangs_rests_and_long_logs_are_read_in_parts(
         asked = hangs.asked.total()
         await bridge.read_logs()
         lines, unread = await database.read(stored)
+        monkeypatch.setattr(ended_logs, "ORPHANS_SECONDS", 0.0)
+        bridge.logs._orphans_at = 0.0
+        await database.run(make_old)
+        left = []
+        for _ in range(ended_logs.ORPHAN_LOOKS - 1):  # the first was one of those above
+            left.append((await database.read(stored))[1])
+            await bridge.logs.run_once()
+        after = await database.read(stored)
     finally:
         if recording is not None:
             recording.cancel()
         await database.close()
     assert hangs.asked.total() == asked <= ended_logs.READ_OF_NODE
     assert (lines, unread) == (10 * LINES, 30)
+    assert left == [30] * (ended_logs.ORPHAN_LOOKS - 1), "given up for the age of its row"
+    assert after == (10 * LINES, 0)
 
 
 async def test_a_slow_log_holds_up_no_other(
@@ -290,6 +300,13 @@ async def test_entries_with_line_ends_inside_lose_nothing() -> None:
     node.calls.entries.append("one more")
     page = await reader.read_page(node, wanted, page.last)
     assert [line.text for chunk in page.chunks for line in chunk.lines] == ["one more"]
+
+
+def make_old(conn: sa.Connection) -> None:
+    """As if the database's clock had been set forward by an hour."""
+    conn.execute(
+        sa.update(tables.xxl_log).values(created_at=tables.xxl_log.c.created_at - 3_600_000)
+    )
 
 
 def close_node(conn: sa.Connection, node_id: int) -> None:

@@ -27,7 +27,12 @@ STARTED_UNSEEN = {
 # The same attempt may be started twice, for: nothing but a proxy sends a request twice.
 STARTED_TWICE = {Mishap.REPEATED}
 # A run may be killed although nobody wanted that, for:
-KILLED_UNWANTED = {Mishap.KILLED_AGAIN, Mishap.KILLED_BY_ANOTHER}
+KILLED_UNWANTED = {
+    # a proxy sends the call to end a run twice
+    Mishap.KILLED_AGAIN,
+    # the executor, or the network, kept that call for more than ten seconds
+    Mishap.KILLED_LATE,
+}
 # A run may be taken for lost while it runs, or be given up for one that nobody runs, for:
 LOST_WHILE_IT_RUNS = {
     Mishap.SAID_IDLE,  # its executor denied it

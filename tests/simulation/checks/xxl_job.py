@@ -184,7 +184,7 @@ def _check_kills(ledger: Ledger, world: XxlWorld, gaps: Gaps, history: History) 
             row.cancel_at is not None and row.attempt == kill.attempt for row in wanted[kill.run]
         )
         if not was_cancelled and not gaps.has(
-            (kill.run, kill.attempt), {*STARTED_TWICE, *LOST_WHILE_IT_RUNS, *KILLED_UNWANTED}
+            (kill.run, kill.attempt), {*STARTED_TWICE, *KILLED_UNWANTED}
         ):
             history.violation(
                 f"G14: attempt {kill.run}/{kill.attempt} was killed, and nobody wanted that"

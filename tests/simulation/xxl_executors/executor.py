@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from tests.simulation.handlers import HandlerFailure, behave
 from tests.simulation.scheduler import Process
-from tests.simulation.xxl_executors.truth import HELD_UP_SECONDS, Mishap, key_of
+from tests.simulation.xxl_executors.truth import (
+    HELD_UP_SECONDS,
+    KILL_HELD_UP_SECONDS,
+    Mishap,
+    key_of,
+)
 from tickwheel_admin.xxl_job.dialects import Call
 
 if TYPE_CHECKING:
@@ -31,6 +36,7 @@ class _Order:
     time_ms: int
     handler: str
     timeout_s: int
+    came_at: float  # virtual seconds
 
     @property
     def id(self) -> int:
@@ -71,8 +77,13 @@ class SimExecutor:
 
     # --- what is asked of it ---------------------------------------------------------------------
 
-    async def answer(self, call: Call) -> bytes | None:
-        """Do what is said; None: the connection closes without an answer."""
+    async def answer(self, call: Call, *, sent_at: float, again: bool) -> bytes | None:
+        """Do what is said; None: the connection closes without an answer.
+
+        Args:
+            sent_at: virtual seconds.
+            again: something on the way has sent it twice.
+        """
         act = self._paths.get(call.path)
         if act is None:
             return self._failed(f"invalid request, uri-mapping({call.path}) not found.")
@@ -81,6 +92,8 @@ class SimExecutor:
         is_run = call.path in ("/run", "/trigger")
         wait = self.random.uniform(0, ways.slow_seconds) if ways.slow_seconds else 0.0
         acts_first = self.random.random() < 0.6
+        if call.path == "/kill" and ways.late_kill_seconds:
+            await asyncio.sleep(self.random.uniform(0, ways.late_kill_seconds))
         if wait and not acts_first:
             await asyncio.sleep(wait)
             if is_run and wait > HELD_UP_SECONDS - 3.0:
@@ -88,6 +101,8 @@ class SimExecutor:
         if is_run and self.random.random() < ways.drop_share:
             self.truth.note(key_of(said["logId"]), Mishap.DROPPED)
             return self._done()
+        if call.path == "/kill":
+            self._note_who_is_hit(said["jobId"], sent_at, again=again)
         answer = act(said)
         if wait and acts_first:
             await asyncio.sleep(wait)
@@ -103,14 +118,23 @@ class SimExecutor:
             return self._done()
         return self._failed("job thread is running or has trigger queue.")
 
-    def log_ids_of(self, wire_job: int) -> list[int]:
-        """What runs or waits of a wire job."""
+    def _note_who_is_hit(self, wire_job: int, sent_at: float, *, again: bool) -> None:
+        """What the attempts that are about to be killed cannot help."""
         thread = self.threads.get(wire_job)
-        return [order.log_id for order in thread.all] if thread is not None else []
+        for order in thread.all if thread is not None else ():
+            if again:
+                self.truth.note(key_of(order.log_id), Mishap.KILLED_AGAIN)
+            is_late = self.truth.history.now - sent_at > KILL_HELD_UP_SECONDS
+            if is_late and order.came_at > sent_at:
+                self.truth.note(key_of(order.log_id), Mishap.KILLED_LATE)
 
     def _run(self, said: dict[str, Any]) -> bytes:
         order = _Order(
-            said["logId"], said["logDateTime"], said["executorHandler"], said["executorTimeout"]
+            said["logId"],
+            said["logDateTime"],
+            said["executorHandler"],
+            said["executorTimeout"],
+            self.truth.history.now,
         )
         thread = self.threads.get(said["jobId"])
         if thread is not None and thread.is_busy:

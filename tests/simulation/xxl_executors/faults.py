@@ -17,8 +17,9 @@ MEAN_GAP_SECONDS = 4.0
 XXL_FAULTS = frozenset(
     (
         "kill executor", "restart executor", "stop executor", "freeze executor", "cut executor",
-        "isolate executor", "slow executor", "unanswered calls", "dropped runs", "idle lies",
-        "denied logs", "lost reports", "doubled reports", "repeated calls", "owner killed",
+        "isolate executor", "slow executor", "late kills", "unanswered calls",
+        "dropped runs", "idle lies", "denied logs", "lost reports", "doubled reports",
+        "repeated calls", "owner killed",
     )
 )  # fmt: skip
 
@@ -53,6 +54,9 @@ class XxlFaults:
             "isolate executor": self._isolate,
             "slow executor": lambda: self._misbehave(
                 "slow_seconds", self._random.choice((0.5, 4, 10))
+            ),
+            "late kills": lambda: self._misbehave(
+                "late_kill_seconds", self._random.choice((2, 5, 9))
             ),
             "unanswered calls": lambda: self._misbehave("unanswered_share", 0.5),
             "dropped runs": lambda: self._misbehave("drop_share", 0.5),

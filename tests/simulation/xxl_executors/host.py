@@ -23,6 +23,7 @@ class Ways:
     """How an executor behaves; in none of these as it should."""
 
     slow_seconds: float = 0.0  # that an answer takes at most
+    late_kill_seconds: float = 0.0  # that a call to end a run lies about, at most
     drop_share: float = 0.0  # of the runs that it says it runs, and forgets
     says_idle: bool = False  # whatever runs
     denies_logs: bool = False

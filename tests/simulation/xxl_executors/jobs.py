@@ -45,6 +45,18 @@ def make_xxl_jobs(random: Random, executor: str) -> list[dict[str, Any]]:
         kind = "fixed_rate" if random.random() < 0.8 else "fixed_delay"
         job["triggers"].append({"kind": kind, "every_seconds": every})
         jobs.append(job)
+    if random.random() < 0.5:  # its runs are told to end all the time
+        jobs.append(
+            {
+                "name": f"{executor}-covered",
+                "handler": "long",
+                "parameters": {"param": ""},
+                "blocking": "cover_early",
+                "concurrency": 1,
+                "hold_lost_seconds": random.choice((15, 30)),
+                "triggers": [{"kind": "fixed_rate", "every_seconds": random.choice((0.5, 1, 3))}],
+            }
+        )
     jobs.append(
         {
             "name": f"{executor}-{ENDLESS}",

@@ -15,6 +15,7 @@ from tests.simulation.history import History
 from tickwheel_admin.xxl_job.dialects import Call
 
 Key = tuple[int, int]  # run, attempt
+KILL_HELD_UP_SECONDS = 10.0  # beyond which a call to end a run is late
 HELD_UP_SECONDS = 4.9  # beyond which a call to start a run is late: its admin has given it up
 
 
@@ -29,8 +30,8 @@ class Mishap(StrEnum):
     DISK_LOST = "disk_lost"  # its process was replaced by one with an empty disk
     SILENCED = "silenced"  # its report was thrown away, by its executor's own fault
     KILLED_AGAIN = "killed_again"  # the network brought the call to end its job twice
-    # While two admins served its address: one of them ended a run of its own, of the same wire job.
-    KILLED_BY_ANOTHER = "killed_by_another"
+    # The call to end what ran there before it was held up for too long.
+    KILLED_LATE = "killed_late"
     RESTARTED = "restarted"  # its process was replaced by another one at the same address
 
 

@@ -7,7 +7,6 @@ buffers of the caller's machine.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING
 from tests.simulation.history import History
 from tests.simulation.network import Network, Route
 from tests.simulation.scheduler import Process, SimLoop
-from tests.simulation.xxl_executors.truth import Mishap, key_of
 from tickwheel_admin.xxl_job.caller import (
     CONNECT_SECONDS,
     MAX_ANSWER_BYTES,
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from tests.simulation.xxl_executors.host import XxlHost
 
 TOKEN = "token-of-executors"
-TAKEOVER_SECONDS = 10.0  # for which two admins may serve one address
 POST_SECONDS = 3.0  # that an executor waits for an admin
 
 
@@ -66,7 +63,6 @@ class Wire:
         self._history = history
         # Who answered the last beat of an admin: its connection is kept until it ends.
         self._kept: dict[tuple[str, str], Process] = {}
-        self._starters: dict[int, tuple[str, float]] = {}  # admin and time, by logId
         self._open: list[Exchange] = []
         self._held: list[tuple[Exchange, Callable[[], None]]] = []  # by a cut
         network.on_mend.append(self._mended)
@@ -121,30 +117,15 @@ class Wire:
                 self._later(exchange, lambda: exchange.fail(NoAnswer("the connection broke")))
             return
         host.truth.note_delay(call, self._loop.now - exchange.sent_at)
-        self._note_kill(exchange.route[1], host, call, again=again)
 
         async def serve() -> None:
-            body = await host.executor.answer(call)
+            body = await host.executor.answer(call, sent_at=exchange.sent_at, again=again)
             if body is None:
                 self._later(exchange, lambda: exchange.fail(NoAnswer("closed unanswered")))
             else:
                 self._later(exchange, lambda: _set(exchange.answer, body))
 
         exchange.server.spawn(serve(), name=f"call {call.path}")
-
-    def _note_kill(self, admin: str, host: XxlHost, call: Call, *, again: bool) -> None:
-        """What the attempts that are about to be killed cannot help."""
-        said = json.loads(call.body or b"{}")
-        if call.path in ("/run", "/trigger"):
-            self._starters[said["logId"]] = (admin, self._loop.now)
-        if call.path != "/kill":
-            return
-        for log_id in host.executor.log_ids_of(said["jobId"]):
-            starter, at = self._starters.get(log_id, (admin, 0.0))
-            if again:
-                host.truth.note(key_of(log_id), Mishap.KILLED_AGAIN)
-            if starter != admin and self._loop.now - at < TAKEOVER_SECONDS:
-                host.truth.note(key_of(log_id), Mishap.KILLED_BY_ANOTHER)
 
     # --- executors call admins -------------------------------------------------------------------
 

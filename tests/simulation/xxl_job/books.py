@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tickwheel_admin.services.xxl_job.take_over import PATIENCE_MS
+from tickwheel_admin.services.xxl_job.moves.take_over import PATIENCE_MS
 
 
 @dataclass(frozen=True, slots=True, order=True)

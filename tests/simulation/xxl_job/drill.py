@@ -36,7 +36,8 @@ from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Role
 from tickwheel_admin.engine.planner.loop import Planner
 from tickwheel_admin.services.events.events import Events
 from tickwheel_admin.services.jobs.service import Jobs
-from tickwheel_admin.services.xxl_job.take_over import Moved, Moving, TakeOver
+from tickwheel_admin.services.xxl_job.moves.situation import Moved, Moving
+from tickwheel_admin.services.xxl_job.moves.take_over import TakeOver
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import DatabaseUnavailable
 from tickwheel_admin.store.database.ids import Ids

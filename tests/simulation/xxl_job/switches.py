@@ -11,8 +11,8 @@ from unittest.mock import patch
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.triggers.schedule import parse
-from tickwheel_admin.domain.xxl_job.take_over import Decision, MoveState, Step
-from tickwheel_admin.services.xxl_job import move_edits, take_over
+from tickwheel_admin.domain.xxl_job.take_over import Decision, MoveState, NextAction
+from tickwheel_admin.services.xxl_job.moves import edits, situation, take_over
 from tickwheel_admin.store.xxl_job import their_schedule
 
 Switch = Callable[[], AbstractContextManager[object]]
@@ -44,8 +44,8 @@ def kept_instants() -> Iterator[None]:
 
     def arm(conn: sa.Connection, source: str, wanted: Mapping[int, Any], **rest: Any) -> Any:
         mine = {each: kept[each] for each in wanted if each in kept}
-        move_edits.prepare(conn, source, mine)
-        return move_edits.arm_jobs(conn, source, wanted, **rest)
+        edits.prepare(conn, source, mine)
+        return edits.arm_jobs(conn, source, wanted, **rest)
 
     with patch.object(take_over, "prepare", later), patch.object(take_over, "arm_jobs", arm):
         yield
@@ -53,14 +53,14 @@ def kept_instants() -> Iterator[None]:
 
 def their_row_decides() -> AbstractContextManager[object]:
     """What was prepared counts as taken over, whether XXL-JOB was stopped or not."""
-    original = take_over.to_take_over
+    original = situation.to_take_over
 
     def decide(record: Any, theirs: Any, **rest: Any) -> Decision:
         if record is not None and record.state is MoveState.PREPARED:
-            return Decision(step=Step.ARM, at=record.next_at)
+            return Decision(step=NextAction.ARM, at=record.next_at)
         return original(record, theirs, **rest)
 
-    return patch.object(take_over, "to_take_over", decide)
+    return patch.object(situation, "to_take_over", decide)
 
 
 def their_instant() -> AbstractContextManager[object]:
@@ -69,7 +69,7 @@ def their_instant() -> AbstractContextManager[object]:
 
     def start(ours: Any, at: int, calendars: Any, *, now: int) -> Any:
         found = original(ours, at, calendars, now=now)
-        if isinstance(found, move_edits.Refusal):
+        if isinstance(found, edits.Refusal):
             return found
         stored, _ = found
         return stored, parse(stored.trigger.spec, saved_at=at).next_after(now)

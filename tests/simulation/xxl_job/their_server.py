@@ -17,7 +17,7 @@ from sqlalchemy.pool import QueuePool
 from tests.simulation.scheduler import Process, SimLoop
 from tests.simulation.xxl_job.books import Books
 from tickwheel_admin.domain.xxl_job.take_over import TheirState
-from tickwheel_admin.services.xxl_job.take_over import HeldSchedule
+from tickwheel_admin.services.xxl_job.moves.schedule import HeldSchedule
 from tickwheel_admin.store.xxl_job import their_schedule as statements
 
 T = TypeVar("T")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from tickwheel_admin.api.answers import instant
+from tickwheel_admin.api.executors.shapes import XxlExecutorJson
 from tickwheel_admin.domain.fields import Fields
 from tickwheel_admin.services.xxl_job.service import XxlExecutorView
+from tickwheel_admin.web.input_fields import given, names_of
 
-FIELDS = ("app_name", "token", "addresses")
+XXL_FIELDS = (
+    given("app_name", "The `xxl.job.executor.appname` of the service.", str),
+    given("token", "Its `xxl.job.accessToken`; stored encrypted, never told.", str),
+    given("addresses", "URLs where it listens; null: its processes register.", list[str]),
+)
 _MAX_CHARS = 1_000  # beyond it nothing is looked at more closely
 
 
@@ -26,7 +31,7 @@ class XxlFields:
 def read_xxl_fields(mine: Fields) -> XxlFields:
     """Of the object `xxl_job`; problems are noted in it."""
     if mine.is_object:
-        mine.only(FIELDS)
+        mine.only(names_of(XXL_FIELDS))
     addresses = mine.raw.get("addresses")
     if addresses is not None and not (
         isinstance(addresses, list) and all(isinstance(each, str) for each in addresses)
@@ -55,7 +60,7 @@ def _text(fields: Fields, name: str) -> str | None:
     return value
 
 
-def xxl_view(view: XxlExecutorView) -> dict[str, Any]:
+def xxl_view(view: XxlExecutorView) -> XxlExecutorJson:
     """The object `xxl_job` of an executor; its token is never in it."""
     return {
         "app_name": view.app_name,

@@ -26,18 +26,18 @@ from tickwheel_admin.domain.xxl_job.audit.zone_guess import choose_cron_zone
 from tickwheel_admin.domain.xxl_job.records import XxlJob
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.administration import COMMAND_LINE
-from tickwheel_admin.services.xxl_job.import_plan import (
-    ImportPlan,
-    ImportRequest,
+from tickwheel_admin.services.xxl_job.imports.importer import AccessTokens, Failures
+from tickwheel_admin.services.xxl_job.imports.installation import (
     NothingToImport,
     XxlInstallation,
     chosen_jobs,
     needs_cron_zone,
     read_installation,
 )
-from tickwheel_admin.services.xxl_job.importer import AccessTokens, Failures
-from tickwheel_admin.services.xxl_job.take_over import ClocksDiffer, Moved, Moving, TakeOver
-from tickwheel_admin.services.xxl_job.their_schedule import open_their_database
+from tickwheel_admin.services.xxl_job.imports.plan import ImportPlan, ImportRequest
+from tickwheel_admin.services.xxl_job.moves.situation import Moved, Moving
+from tickwheel_admin.services.xxl_job.moves.take_over import ClocksDiffer, TakeOver
+from tickwheel_admin.services.xxl_job.moves.their_schedule import open_their_database
 from tickwheel_admin.store.imports.source import SourceError
 from tickwheel_admin.store.xxl_job.source.connection import source_name
 from tickwheel_admin.store.xxl_job.their_schedule import ScheduleLockMissing

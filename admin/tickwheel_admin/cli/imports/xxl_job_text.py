@@ -14,14 +14,14 @@ from tickwheel_admin.domain.imports.merge import ImportKind
 from tickwheel_admin.domain.imports.notes import ImportNote
 from tickwheel_admin.domain.schedule.zones import Zone
 from tickwheel_admin.domain.xxl_job.records import XxlJob
-from tickwheel_admin.services.xxl_job.import_plan import (
+from tickwheel_admin.services.xxl_job.imports.importer import Failures
+from tickwheel_admin.services.xxl_job.imports.plan import (
     ImportPlan,
     PlannedExecutor,
     PlannedJob,
     PlannedUser,
 )
-from tickwheel_admin.services.xxl_job.importer import Failures
-from tickwheel_admin.services.xxl_job.take_over import Moved, Moving
+from tickwheel_admin.services.xxl_job.moves.situation import Moved, Moving
 
 WIDTH = 80
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

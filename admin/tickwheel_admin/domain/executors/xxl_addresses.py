@@ -8,56 +8,21 @@ is the same node however it became known.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import SplitResult, urlsplit
 
-IpAddress = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
+from tickwheel_admin.domain.network_guard import PRIVATE_NETWORKS, AddressGuard, IpAddress
 
 MAX_ADDRESS_CHARS = 300
-# What `xxl_job_networks` is when it is not set.
-DEFAULT_NETWORKS: tuple[Network, ...] = tuple(
-    ip_network(each)
-    for each in (
-        "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "::1/128", "fc00::/7",
-    )
-)  # fmt: skip
+DEFAULT_NETWORKS = PRIVATE_NETWORKS  # what `xxl_job_networks` is when it is not set
 _PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 _PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 _MAX_HOST_CHARS = 253
 
-# Never called, whatever is allowed: what these answer is meant for this machine only.
-_NEVER = tuple(
-    (ip_network(network), reason)
-    for network, reason in (
-        ("0.0.0.0/8", "unspecified"),
-        ("::/128", "unspecified"),
-        ("169.254.0.0/16", "link-local, where clouds keep metadata"),
-        ("fe80::/10", "link-local"),
-        ("fd00:ec2::/32", "metadata of a cloud"),  # AWS
-        ("fd20:ce::/32", "metadata of a cloud"),  # Google
-        ("fd00:c1::/32", "metadata of a cloud"),  # Oracle
-        ("100.100.100.200/32", "metadata of a cloud"),  # Alibaba
-        ("192.0.0.192/32", "metadata of a cloud"),  # Oracle
-        ("168.63.129.16/32", "metadata of a cloud"),  # Azure
-        ("224.0.0.0/4", "multicast"),
-        ("ff00::/8", "multicast"),
-        ("240.0.0.0/4", "reserved"),  # and broadcast
-    )
-)
-_NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
-_COMPATIBLE = IPv6Network("::/96")  # also the form of IPv4 addresses that was given up
-_ISATAP = (0x00005EFE, 0x02005EFE)
-
 
 class InvalidAddress(ValueError):
     """Not an address of an executor; the message says what is wrong with it."""
-
-
-class ForbiddenAddress(OSError):
-    """An address outside `xxl_job_networks`, or one that is never called."""
 
 
 def normalise(address: str) -> str:
@@ -90,14 +55,6 @@ def normalise(address: str) -> str:
     return found
 
 
-def is_forbidden(network: Network) -> bool:
-    """Whether nothing in the network may ever be called."""
-    return any(
-        network.version == each.version and network.subnet_of(each)  # type: ignore[arg-type]
-        for each, _ in _NEVER
-    )
-
-
 def join(address: str, path: str) -> str:
     """The URL of one of the executor's paths.
 
@@ -121,6 +78,17 @@ def literal_ip(address: str) -> IpAddress | None:
         return ip_address(host)
     except ValueError:
         return None
+
+
+def check_literal(guard: AddressGuard, address: str) -> None:
+    """Pass a normalised address, unless it names an IP address that may not be called.
+
+    Raises:
+        ForbiddenAddress: it may not.
+    """
+    ip = literal_ip(address)
+    if ip is not None:
+        guard.check(ip)
 
 
 def _host(parts: SplitResult) -> str:
@@ -173,70 +141,3 @@ def _path(path: str) -> str:
     if any(name.replace("%2e", ".").replace("%2E", ".") in (".", "..") for name in names):
         raise InvalidAddress("the path holds no . and no ..")
     return "".join(f"/{name}" for name in names)
-
-
-class AddressGuard:
-    """Which IP addresses may be called.
-
-    Args:
-        networks: as in `10.0.0.0/8`; what is never called stays so, also within them.
-
-    Raises:
-        ValueError: one of them is no network.
-    """
-
-    def __init__(self, networks: Iterable[str | Network] = DEFAULT_NETWORKS) -> None:
-        self._networks = tuple(ip_network(str(network)) for network in networks)
-
-    def check(self, ip: str | IpAddress) -> None:
-        """Pass an address that may be called.
-
-        Raises:
-            ForbiddenAddress: it may not, or is none.
-        """
-        try:
-            address = ip_address(ip.partition("%")[0] if isinstance(ip, str) else ip)
-        except ValueError:
-            raise ForbiddenAddress(f"{ip} is no IP address") from None
-        if isinstance(address, IPv6Address) and address.scope_id:
-            address = IPv6Address(int(address))
-        inside = _embedded(address)
-        for each in (address, *inside):
-            for network, reason in _NEVER:
-                if each in network:
-                    raise ForbiddenAddress(f"{ip} is {reason}: it is never called")
-        # Where packets arrive in the end; of the two addresses in Teredo's none is that.
-        target = inside[0] if len(inside) == 1 else address
-        if not any(target in network for network in self._networks):
-            raise ForbiddenAddress(f"{ip} lies outside xxl_job_networks")
-
-    def check_literal(self, address: str) -> None:
-        """Pass a normalised address, unless it names an IP address that may not be called.
-
-        Raises:
-            ForbiddenAddress: it may not.
-        """
-        ip = literal_ip(address)
-        if ip is not None:
-            self.check(ip)
-
-
-def _embedded(address: IpAddress) -> tuple[IPv4Address, ...]:
-    """The IPv4 addresses to which an IPv6 address of a transition leads."""
-    if isinstance(address, IPv4Address):
-        return ()
-    number = int(address)
-    low = IPv4Address(number & 0xFFFFFFFF)
-    if address.ipv4_mapped is not None:
-        return (address.ipv4_mapped,)
-    if address.sixtofour is not None:
-        return (address.sixtofour,)
-    if address.teredo is not None:
-        return address.teredo
-    if any(address in network for network in _NAT64):
-        return (low,)
-    if address in _COMPATIBLE and number > 0xFFFF:  # ::1 is loopback's own
-        return (low,)
-    if number >> 32 & 0xFFFFFFFF in _ISATAP:
-        return (low,)
-    return ()

@@ -146,6 +146,7 @@ class RunFacts:
     cancel_reason: str | None
     now: int
     given: GivenParameters | None = None  # None: not asked for
+    code: str | None = None  # `glue.code_of` its job; None: not known
     mask: SecretMask | None = None  # hides its secrets in what its executor says
 
     @property

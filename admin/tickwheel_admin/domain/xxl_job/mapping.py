@@ -7,7 +7,7 @@ carried over differently is a remark.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,15 +23,14 @@ from tickwheel_admin.domain.input.job import (
     read_job,
 )
 from tickwheel_admin.domain.input.run_rules import MAX_RETRIES
-from tickwheel_admin.domain.jobs.child_graph import circle_through, longest_chain_through
-from tickwheel_admin.domain.jobs.children import MAX_CHILDREN, MAX_DEPTH
-from tickwheel_admin.domain.jobs.script import HANDLER, MAX_REMARK_CHARS
-from tickwheel_admin.domain.jobs.secret_references import MARK
+from tickwheel_admin.domain.jobs.secret_references import as_text
 from tickwheel_admin.domain.names import normal_name
+from tickwheel_admin.domain.runs.script import HANDLER, MAX_REMARK_CHARS
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.xxl_job.glue import BEAN, LANGUAGES
-from tickwheel_admin.domain.xxl_job.records import ScheduleType, XxlJob
+from tickwheel_admin.domain.xxl_job.job_fields import XxlJobFields
+from tickwheel_admin.domain.xxl_job.records import ScheduleType
 
 ROUTING = {
     "FIRST": "first",
@@ -55,28 +54,6 @@ _RETRY_SECONDS = 10  # XXL-JOB looks for failed runs so often
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class XxlJobFields:
-    """What XXL-JOB says of a job, whichever way it came."""
-
-    name: str
-    author: str = ""
-    alarm_emails: tuple[str, ...] = ()
-    schedule_type: str = ScheduleType.NONE
-    schedule_conf: str = ""
-    misfire_strategy: str = ""  # "": DO_NOTHING, as 2.2 has it
-    route_strategy: str = ""
-    handler: str = ""
-    param: str = ""
-    block_strategy: str = ""
-    timeout_seconds: int = 0
-    retries: int = 0
-    glue_type: str = BEAN
-    glue_source: str | None = None  # None: this way in takes no scripts
-    glue_remark: str = ""
-    child_job_ids: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MappedJob:
     """A job in our form."""
 
@@ -84,54 +61,6 @@ class MappedJob:
     children: tuple[int, ...]  # XXL-JOB's ids, as written: `link_children` says which can be had
     notes: tuple[ImportNote, ...]  # what is different here
     reasons: tuple[ImportNote, ...]  # why it cannot be had; then `raw` is not to be used
-
-
-def fields_of_job(job: XxlJob) -> XxlJobFields:
-    """Of a row of `xxl_job_info`."""
-    return XxlJobFields(
-        name=job.name,
-        author=job.author,
-        alarm_emails=job.alarm_emails,
-        schedule_type=job.schedule_type,
-        schedule_conf=job.schedule_conf,
-        misfire_strategy=job.misfire_strategy,
-        route_strategy=job.route_strategy,
-        handler=job.handler,
-        param=job.param,
-        block_strategy=job.block_strategy,
-        timeout_seconds=job.timeout_seconds,
-        retries=job.retries,
-        glue_type=job.glue_type,
-        glue_source=None if job.glue_type == BEAN else job.glue_source,
-        glue_remark="" if job.glue_type == BEAN else job.glue_remark,
-        child_job_ids=job.child_job_ids,
-    )
-
-
-def fields_of_request(body: Mapping[str, Any]) -> XxlJobFields:
-    """Of the JSON of `addJob` and `updateJob`; before 3.5 the name was called `jobDesc`.
-
-    Raises:
-        ValueError: a member has a value of another type, as a sentence.
-    """
-    name = "name" if body.get("name") is not None else "jobDesc"
-    mails = _text_of(body, "alarmEmail").split(",")
-    return XxlJobFields(
-        name=_text_of(body, name).strip(),
-        author=_text_of(body, "author").strip(),
-        alarm_emails=tuple(each.strip() for each in mails if each.strip()),
-        schedule_type=_text_of(body, "scheduleType").strip().upper() or ScheduleType.NONE,
-        schedule_conf=_text_of(body, "scheduleConf").strip(),
-        misfire_strategy=_text_of(body, "misfireStrategy").strip(),
-        route_strategy=_text_of(body, "executorRouteStrategy").strip(),
-        handler=_text_of(body, "executorHandler").strip(),
-        param=_text_of(body, "executorParam"),
-        block_strategy=_text_of(body, "executorBlockStrategy").strip(),
-        timeout_seconds=_number_of(body, "executorTimeout"),
-        retries=_number_of(body, "executorFailRetryCount"),
-        glue_type=_text_of(body, "glueType").strip() or BEAN,
-        child_job_ids=_text_of(body, "childJobId").strip(),
-    )
 
 
 def map_job(
@@ -155,8 +84,7 @@ def map_job(
         "handler": fields.handler,
         "owner": _owner(fields.author, notes),
         "tags": [] if their_id is None else [f"xxl-job:{their_id}"],
-        # What looks like a reference to a secret is text there.
-        "parameters": {"param": fields.param.replace(MARK, f"${MARK}")} if fields.param else {},
+        "parameters": {"param": as_text(fields.param)} if fields.param else {},
         "routing": _routing(fields, reasons),
         "blocking": _blocking(fields, notes),
         "triggers": _triggers(fields, cron_zone, notes, reasons),
@@ -194,55 +122,6 @@ def map_job(
         children=children,
         notes=tuple(notes),
         reasons=tuple({each.text: each for each in reasons}.values()),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkedChildren:
-    """Links of all jobs that can be had, by XXL-JOB's ids, and what is told of the others."""
-
-    links: Mapping[int, tuple[int, ...]]
-    notes: Mapping[int, tuple[ImportNote, ...]]
-
-
-def link_children(wanted: Mapping[int, Collection[int]], known: Collection[int]) -> LinkedChildren:
-    """Which links from parents to children can be had.
-
-    Args:
-        wanted: children as they are written, by parent.
-        known: jobs that exist here, or will.
-    """
-    links: dict[int, tuple[int, ...]] = {}
-    notes: dict[int, list[ImportNote]] = {}
-
-    def leave_out(parent: int, code: str, text: str) -> None:
-        notes.setdefault(parent, []).append(note(code, text))
-
-    for parent, children in sorted(wanted.items()):
-        for child in dict.fromkeys(children):
-            before = links.get(parent, ())
-            if child == parent:
-                leave_out(parent, "child_self", "child: it names itself, left out")
-            elif child not in known:
-                leave_out(parent, "child_unknown", f"child {child} is not imported, left out")
-            elif len(before) == MAX_CHILDREN:
-                leave_out(
-                    parent,
-                    "child_too_many",
-                    f"child {child} is number {MAX_CHILDREN + 1}, left out",
-                )
-            else:
-                links[parent] = (*before, child)
-                if circle_through(links, parent):
-                    links[parent] = before
-                    leave_out(parent, "child_circle", f"child {child} closes a circle, left out")
-                elif len(longest_chain_through(links, parent, limit=MAX_DEPTH + 1)) > MAX_DEPTH:
-                    links[parent] = before
-                    text = f"child {child} makes a chain of more than {MAX_DEPTH} jobs, left out"
-                    leave_out(parent, "child_chain", text)
-    return LinkedChildren(
-        links={parent: children for parent, children in links.items() if children},
-        notes={parent: tuple(each) for parent, each in notes.items()},
     )
 
 
@@ -377,25 +256,3 @@ def _is_over(spec: Any, now: int) -> bool:
 def _of_problem(problem: Problem) -> ImportNote:
     field = problem.field.removeprefix("triggers[0].")
     return note(problem.code, f"{field}: {problem.message}".rstrip("."))
-
-
-def _text_of(body: Mapping[str, Any], name: str) -> str:
-    value = body.get(name)
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    raise ValueError(f"{name} must be a text")
-
-
-def _number_of(body: Mapping[str, Any], name: str) -> int:
-    value = body.get(name)
-    if value is None or value == "":
-        return 0
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
-        return int(value[:18])
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise ValueError(f"{name} must be a whole number")

@@ -44,7 +44,7 @@ class TheirState:
     next_at: int  # its `trigger_next_time`, UTC epoch ms; 0: none
 
 
-class Step(Enum):
+class NextAction(Enum):
     """What to do with a job next."""
 
     NOTHING = auto()  # it is where it should be
@@ -72,7 +72,7 @@ class WhyNot(StrEnum):
 class Decision:
     """The next step of one job."""
 
-    step: Step
+    step: NextAction
     at: int | None = None  # STOP_THEIRS, ARM, RESUME_RETURN: the instant from which it goes on
     why: WhyNot | None = None  # NOTHING and REFUSE
 
@@ -86,29 +86,29 @@ def to_take_over(record: MoveRecord | None, theirs: TheirState, *, active_here: 
     state = None if record is None else record.state
     if state is MoveState.DONE:
         if theirs.running:
-            return Decision(step=Step.REFUSE, why=WhyNot.RUNS_THERE_AGAIN)
-        return Decision(step=Step.NOTHING, why=WhyNot.TAKEN_OVER)
+            return Decision(step=NextAction.REFUSE, why=WhyNot.RUNS_THERE_AGAIN)
+        return Decision(step=NextAction.NOTHING, why=WhyNot.TAKEN_OVER)
     if active_here:
-        return Decision(step=Step.REFUSE, why=WhyNot.RUNS_HERE_TOO)
+        return Decision(step=NextAction.REFUSE, why=WhyNot.RUNS_HERE_TOO)
     if theirs.running:
-        return Decision(step=Step.STOP_THEIRS, at=theirs.next_at)
+        return Decision(step=NextAction.STOP_THEIRS, at=theirs.next_at)
     if record is None or state is MoveState.GIVEN_BACK:
-        return Decision(step=Step.NOTHING, why=WhyNot.STOPPED_THERE)
+        return Decision(step=NextAction.NOTHING, why=WhyNot.STOPPED_THERE)
     if theirs.next_at != record.their_next_at:
-        return Decision(step=Step.REFUSE, why=WhyNot.CHANGED_THERE)
-    return Decision(step=Step.ARM, at=record.next_at)
+        return Decision(step=NextAction.REFUSE, why=WhyNot.CHANGED_THERE)
+    return Decision(step=NextAction.ARM, at=record.next_at)
 
 
 def to_give_back(record: MoveRecord | None, theirs: TheirState) -> Decision:
     """What brings a job back to XXL-JOB."""
     if record is None or record.state is MoveState.GIVEN_BACK:
-        return Decision(step=Step.NOTHING, why=WhyNot.NOT_TAKEN_OVER)
+        return Decision(step=NextAction.NOTHING, why=WhyNot.NOT_TAKEN_OVER)
     if theirs.running:
         if record.state is MoveState.DONE:
-            return Decision(step=Step.REFUSE, why=WhyNot.RUNS_THERE_AGAIN)
-        return Decision(step=Step.SETTLE)
+            return Decision(step=NextAction.REFUSE, why=WhyNot.RUNS_THERE_AGAIN)
+        return Decision(step=NextAction.SETTLE)
     if record.state is MoveState.DONE:
-        return Decision(step=Step.RETURN)
+        return Decision(step=NextAction.RETURN)
     if theirs.next_at != record.their_next_at:
-        return Decision(step=Step.REFUSE, why=WhyNot.CHANGED_THERE)
-    return Decision(step=Step.RESUME_RETURN, at=record.next_at)
+        return Decision(step=NextAction.REFUSE, why=WhyNot.CHANGED_THERE)
+    return Decision(step=NextAction.RESUME_RETURN, at=record.next_at)

@@ -9,7 +9,8 @@ from typing import Any
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Actor, Role
 from tickwheel_admin.domain.xxl_job.bridge import XxlExecutor
-from tickwheel_admin.domain.xxl_job.mapping import MappedJob, fields_of_request, map_job
+from tickwheel_admin.domain.xxl_job.job_fields import fields_of_request
+from tickwheel_admin.domain.xxl_job.mapping import MappedJob, map_job
 from tickwheel_admin.services.jobs.lists import JobDetail
 from tickwheel_admin.services.jobs.service import Jobs
 from tickwheel_admin.services.lists.scope import not_found

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 import structlog
 
+from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.xxl_job.bridge import (
     AddressReport,
     BridgeView,
@@ -18,6 +20,7 @@ from tickwheel_admin.domain.xxl_job.bridge import (
     XxlAddress,
     XxlExecutor,
 )
+from tickwheel_admin.domain.xxl_job.glue import code_of
 from tickwheel_admin.services.events.events import CANCEL, NODES, Events, log_topic
 from tickwheel_admin.services.secrets.cipher import Cipher, SecretUnreadable
 from tickwheel_admin.services.secrets.values import SecretReader
@@ -26,14 +29,13 @@ from tickwheel_admin.services.xxl_job.tokens import decrypt_token
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import DatabaseUnavailable as DatabaseUnavailable
 from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.xxl_job import addresses, logs, runs
 from tickwheel_admin.store.xxl_job.executors import StoredXxlExecutor, read_xxl_executors
 
 log = structlog.get_logger(__name__)
 
 store_expected_logs = logs.expect_logs  # for the recorder: notes them with the ends of their runs
-
-DEAD_LOG_MS = 600_000  # a log that no admin could read for so long stays as it is
 
 OUTAGE_SECONDS = 10.0  # between two views; after more, the silence before says nothing
 
@@ -45,7 +47,8 @@ class XxlNodes:
         self._store = store
         self._events = events
         self._cipher = cipher
-        self._masks = RunMasks(SecretReader(cipher))
+        self._configs = JobConfigs(keep=2_000)
+        self._masks = RunMasks(SecretReader(cipher), self._configs)
         self._unreadable: set[int] = set()  # executors that the log was told of
         self._viewed_at: float | None = None  # of the event loop's clock; None: never yet
         self._recording_since = 0  # of the database's clock: registrations are recorded since
@@ -116,6 +119,10 @@ class XxlNodes:
             addresses.raise_incarnation, address.executor_id, address.address, address.incarnation
         )
 
+    async def begin_turn(self, address: XxlAddress) -> int:
+        """This admin begins to serve an address; returns how many have by now."""
+        return await self._store.run(addresses.begin_turn, address.executor_id, address.address)
+
     async def report(self, reports: Sequence[AddressReport]) -> None:
         """Add what was seen of addresses, for people."""
         await self._store.run(addresses.note_addresses, reports)
@@ -126,13 +133,13 @@ class XxlNodes:
 
     async def live_runs(self, node_id: int) -> list[RunFacts]:
         """What a node is running, or about to."""
-        return await self._store.read(self._masked(runs.live_runs_of_node), node_id)
+        return await self._store.read(self._complete(runs.live_runs_of_node), node_id)
 
     async def live_runs_except(
         self, node_ids: Collection[int], known: Collection[int]
     ) -> list[RunFacts]:
         """What these nodes are running, or about to, besides the known runs."""
-        return await self._store.read(self._masked(runs.live_runs_except), node_ids, known)
+        return await self._store.read(self._complete(runs.live_runs_except), node_ids, known)
 
     async def timed_out(self, run_id: int, attempt: int, token: str) -> None:
         """An attempt has run past its timeout: it is to be stopped."""
@@ -157,9 +164,15 @@ class XxlNodes:
         """The number of the last line that is stored of an attempt's log."""
         return await self._store.read(logs.stored_lines, run_id, attempt)
 
-    async def orphaned_logs(self, *, limit: int) -> list[ExpectedLog]:
-        """Logs that nobody could read for ten minutes."""
-        return await self._store.read(logs.orphaned_logs, older_ms=DEAD_LOG_MS, limit=limit)
+    async def oldest_logs(self, *, limit: int) -> list[tuple[int, int]]:
+        """Attempts whose log has been waited for the longest, by (run, attempt)."""
+        return await self._store.read(logs.oldest_logs, limit=limit)
+
+    async def give_up_logs(self, unread: Collection[tuple[int, int]]) -> None:
+        """The logs of these attempts, (run, attempt), stay as they are."""
+        await self._store.run(logs.give_up_logs, unread)
+        for run_id, _ in unread:
+            self._events.publish(log_topic(run_id))
 
     async def logs_are_read(self, read: Sequence[tuple[int, int, int]]) -> None:
         """(run, attempt, lines): all that can be had of these logs is stored."""
@@ -168,8 +181,24 @@ class XxlNodes:
             self._events.publish(log_topic(run_id))
 
     def _facts(self, conn: sa.Connection, run_ids: Iterable[int]) -> dict[int, RunFacts]:
-        found = runs.run_facts(conn, run_ids)
-        return {each.run: each for each in self._masks.add(conn, list(found.values()))}
+        found = self._with_code(conn, list(runs.run_facts(conn, run_ids).values()))
+        return {each.run: each for each in self._masks.add(conn, found)}
+
+    def _complete(self, read: Callable[..., list[RunFacts]]) -> Callable[..., list[RunFacts]]:
+        """The same, each with what it runs, and with what hides its secrets."""
+
+        def complete(conn: sa.Connection, *args: Any, **named: Any) -> list[RunFacts]:
+            return self._masks.add(conn, self._with_code(conn, read(conn, *args, **named)))
+
+        return complete
+
+    def _with_code(self, conn: sa.Connection, found: Sequence[RunFacts]) -> list[RunFacts]:
+        keys = [each.given and (each.given.job_id, each.given.job_revision) for each in found]
+        configs = self._configs.get_many(conn, filter(None, keys))
+        return [
+            each if key is None or key not in configs else replace(each, code=_code(configs[key]))
+            for key, each in zip(keys, found, strict=True)
+        ]
 
     def _masked(self, read: Callable[..., list[T]]) -> Callable[..., list[T]]:
         """The same, each with what hides the secrets of its run."""
@@ -178,6 +207,10 @@ class XxlNodes:
             return self._masks.add(conn, read(conn, *args, **named))
 
         return masked
+
+
+def _code(config: JobConfig) -> str:
+    return code_of(config.handler, None if config.script is None else config.script.sha256)
 
 
 def _view(

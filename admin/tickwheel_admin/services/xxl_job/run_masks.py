@@ -1,7 +1,8 @@
 """What hides the secrets of runs in what executors of XXL-JOB say of them.
 
 Their nodes cannot hide anything. Whichever admin hears from them looks up which secrets a run was
-given; a value that was replaced since then is not found any more.
+given; a value that was replaced since then is not found any more. Where a value cannot be read, all
+that is said of the run is hidden.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ from dataclasses import replace
 from typing import TypeVar
 
 import sqlalchemy as sa
+import structlog
 
 from tickwheel_admin.domain.jobs.secret_references import secrets_of_run
 from tickwheel_admin.domain.xxl_job.bridge import ExpectedLog, RunFacts
-from tickwheel_admin.services.secrets.values import SecretReader
+from tickwheel_admin.domain.xxl_job.hidden_text import UnknownSecrets
+from tickwheel_admin.services.secrets.values import SecretReader, SecretValues
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_shared.secret_mask import SecretMask
+
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T", RunFacts, ExpectedLog)
 
@@ -26,9 +31,10 @@ T = TypeVar("T", RunFacts, ExpectedLog)
 class RunMasks:
     """Looks masks up; configurations are kept, values are not."""
 
-    def __init__(self, secrets: SecretReader) -> None:
+    def __init__(self, secrets: SecretReader, configs: JobConfigs) -> None:
         self._secrets = secrets
-        self._configs = JobConfigs(keep=2_000)
+        self._configs = configs
+        self._unknown: dict[int, set[str]] = {}  # by executor: secrets that the log was told of
 
     def add(self, conn: sa.Connection, runs: Sequence[T]) -> list[T]:
         """The same runs, each with its mask, if it has secrets."""
@@ -47,10 +53,11 @@ class RunMasks:
         if not names:  # nearly always
             return list(runs)
         now = now_ms(conn)
-        values = {
-            executor_id: self._secrets.read(conn, executor_id, needed, now=now).values
-            for executor_id, needed in wanted.items()
-        }
+        values: dict[int, Mapping[str, str]] = {}
+        for executor_id, needed in wanted.items():
+            read = self._secrets.read(conn, executor_id, needed, now=now)
+            values[executor_id] = read.values
+            self._tell_unknown(executor_id, needed, read)
         return [
             each
             if place not in names or each.given is None
@@ -58,7 +65,21 @@ class RunMasks:
             for place, each in enumerate(runs)
         ]
 
+    def _tell_unknown(self, executor_id: int, needed: set[str], read: SecretValues) -> None:
+        """Once for each secret, until it can be read again."""
+        unknown = needed.difference(read.values)
+        told = self._unknown.pop(executor_id, set()).difference(read.values)
+        if unknown - told:
+            log.warning(
+                "xxl.secret_unknown",
+                executor_id=executor_id,
+                unreadable=sorted(unknown.intersection(read.unreadable)),
+                missing=sorted(unknown.difference(read.unreadable)),
+            )
+        if unknown | told:
+            self._unknown[executor_id] = unknown | told
 
-def _mask(values: Mapping[str, str], names: frozenset[str]) -> SecretMask | None:
-    known = [values[name] for name in names if name in values]
-    return SecretMask(known) if known else None
+
+def _mask(values: Mapping[str, str], names: frozenset[str]) -> SecretMask:
+    unknown = names.difference(values)
+    return UnknownSecrets(unknown) if unknown else SecretMask(values[name] for name in names)

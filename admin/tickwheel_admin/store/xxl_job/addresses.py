@@ -228,6 +228,14 @@ def raise_incarnation(conn: sa.Connection, executor_id: int, address: str, known
     )
 
 
+def begin_turn(conn: sa.Connection, executor_id: int, address: str) -> int:
+    """An admin begins to serve an address; returns how many have by now, 0: nobody knows it."""
+    t = xxl_address.c
+    this = (t.executor_id == executor_id, t.address == address)
+    conn.execute(sa.update(xxl_address).where(*this).values(turns=t.turns + 1))
+    return conn.execute(sa.select(t.turns).where(*this)).scalar() or 0
+
+
 def note_addresses(conn: sa.Connection, reports: Sequence[AddressReport]) -> None:
     """Add what an admin saw of its addresses."""
     now = now_ms(conn)

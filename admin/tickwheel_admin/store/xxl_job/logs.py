@@ -62,11 +62,19 @@ def stored_lines(conn: sa.Connection, run_id: int, attempt: int) -> int:
     return conn.execute(found).scalar() or 0
 
 
-def orphaned_logs(conn: sa.Connection, *, older_ms: int, limit: int) -> list[ExpectedLog]:
-    """Attempts whose log nobody could read for so long: their nodes are gone."""
-    old = xxl_log.c.created_at < now_ms(conn) - older_ms
+def oldest_logs(conn: sa.Connection, *, limit: int) -> list[tuple[int, int]]:
+    """Attempts whose log has been waited for the longest, by (run, attempt)."""
+    by_age = sa.select(xxl_log.c.run_id, xxl_log.c.attempt).order_by(xxl_log.c.created_at)
+    return [(row.run_id, row.attempt) for row in conn.execute(by_age.limit(limit))]
+
+
+def give_up_logs(conn: sa.Connection, unread: Collection[tuple[int, int]]) -> None:
+    """What is stored of the logs of these attempts, (run, attempt), is all there will be."""
+    of_runs = xxl_log.c.run_id.in_(sorted({run_id for run_id, _ in unread}))
     found = sa.select(xxl_log, *_GIVEN).join(_run, _run.c.id == xxl_log.c.run_id, isouter=True)
-    return _read(conn, found.where(old).limit(limit))
+    waiting = _read(conn, found.where(of_runs))
+    ended = [(each.run, each.attempt, each.lines) for each in waiting]
+    logs_are_read(conn, [each for each in ended if each[:2] in unread])
 
 
 def _read(conn: sa.Connection, query: sa.Select[Any]) -> list[ExpectedLog]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import httptools
 
 MAX_HEAD_BYTES = 32 * 1024  # of all header lines, trailers included
+# Of chunks: beside the head, for each byte of the body. Also bodies in chunks of one byte are read.
+FRAME_BYTES_PER_BYTE = 8
 _FINAL = 200  # smaller statuses announce another answer
 
 
@@ -20,15 +22,15 @@ class AnswerReader:
     """
 
     __slots__ = (
-        "_before_body",
+        "_body",
         "_has_end",
         "_head_bytes",
         "_in_body",
         "_is_kept",
         "_max_bytes",
         "_more",
+        "_outside_body",
         "_parser",
-        "body",
         "is_truncated",
         "is_whole",
         "status",
@@ -36,17 +38,22 @@ class AnswerReader:
 
     def __init__(self, max_bytes: int) -> None:
         self.status = 0
-        self.body = b""
         self.is_truncated = False  # there was more of the body
         self.is_whole = False
         self._max_bytes = max_bytes
         self._parser = httptools.HttpResponseParser(self)
-        self._before_body = 0  # bytes that came in pieces without any body
+        self._body = bytearray()
+        self._outside_body = 0  # bytes read so far that are none of the body
         self._head_bytes = 0
         self._in_body = False
         self._has_end = False  # its head says where the body ends
         self._is_kept = False
         self._more = False  # came after the answer
+
+    @property
+    def body(self) -> bytes:
+        """What was read of it."""
+        return bytes(self._body)
 
     @property
     def leaves_connection(self) -> bool:
@@ -58,6 +65,7 @@ class AnswerReader:
         if self.is_whole:
             self._more = True
             return True
+        self._outside_body += len(data)  # on_body takes its own off
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -67,11 +75,10 @@ class AnswerReader:
                 self._more = True
             else:
                 raise BadHttp(_reason(error)) from None
-        if not self._in_body:
-            # One long header line is not told before its end.
-            self._before_body += len(data)
-            if self._before_body > MAX_HEAD_BYTES:
-                raise BadHttp("the answer's headers are too long")
+        # One long line of a header, a trailer or a chunk's extensions is not told before its end.
+        framing = FRAME_BYTES_PER_BYTE * len(self._body)
+        if not self.is_whole and self._outside_body > MAX_HEAD_BYTES + framing:
+            raise BadHttp("the answer's headers are too long")
         return self.is_whole
 
     def end(self) -> None:
@@ -110,9 +117,10 @@ class AnswerReader:
     def on_body(self, piece: bytes) -> None:
         if self.is_whole:
             return
-        self.body = self.body + piece if self.body else piece
-        if len(self.body) > self._max_bytes:
-            self.body = self.body[: self._max_bytes]
+        self._outside_body -= len(piece)
+        self._body += piece
+        if len(self._body) > self._max_bytes:
+            del self._body[self._max_bytes :]
             self.is_truncated = self.is_whole = True
 
     def on_message_complete(self) -> None:

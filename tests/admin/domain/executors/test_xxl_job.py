@@ -9,7 +9,7 @@ import pytest
 
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.executors.executor import Protocol
-from tickwheel_admin.domain.executors.xxl_addresses import DEFAULT_NETWORKS, is_forbidden, normalise
+from tickwheel_admin.domain.executors.xxl_addresses import DEFAULT_NETWORKS, normalise
 from tickwheel_admin.domain.executors.xxl_job import (
     PARAMETER_SCHEMA,
     normal_address,
@@ -17,6 +17,7 @@ from tickwheel_admin.domain.executors.xxl_job import (
 )
 from tickwheel_admin.domain.input.job import parse_job
 from tickwheel_admin.domain.input.parameter_schema import parameter_problems
+from tickwheel_admin.domain.network_guard import is_forbidden
 from tickwheel_admin.domain.runs.blocking import WhenCutOff
 
 

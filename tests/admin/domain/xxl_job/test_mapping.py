@@ -10,14 +10,9 @@ from tests.admin.domain.xxl_job.audit.kit import make_job, utc
 from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.imports.names import unique_name
 from tickwheel_admin.domain.input.job import parse_job
-from tickwheel_admin.domain.xxl_job.mapping import (
-    MappedJob,
-    XxlJobFields,
-    fields_of_job,
-    fields_of_request,
-    link_children,
-    map_job,
-)
+from tickwheel_admin.domain.xxl_job.child_links import link_children
+from tickwheel_admin.domain.xxl_job.job_fields import XxlJobFields, fields_of_job, fields_of_request
+from tickwheel_admin.domain.xxl_job.mapping import MappedJob, map_job
 
 SHANGHAI = "Asia/Shanghai"
 

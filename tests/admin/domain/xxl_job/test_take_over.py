@@ -8,7 +8,7 @@ from tickwheel_admin.domain.xxl_job.take_over import (
     Decision,
     MoveRecord,
     MoveState,
-    Step,
+    NextAction,
     TheirState,
     WhyNot,
     to_give_back,
@@ -25,18 +25,18 @@ def record(state: MoveState) -> MoveRecord:
 
 
 def nothing(why: WhyNot) -> Decision:
-    return Decision(step=Step.NOTHING, why=why)
+    return Decision(step=NextAction.NOTHING, why=why)
 
 
 def refused(why: WhyNot) -> Decision:
-    return Decision(step=Step.REFUSE, why=why)
+    return Decision(step=NextAction.REFUSE, why=why)
 
 
-STOP = Decision(step=Step.STOP_THEIRS, at=700)  # at their instant, whatever was kept before
-ARM = Decision(step=Step.ARM, at=600)
-RETURN = Decision(step=Step.RETURN)
-RESUME = Decision(step=Step.RESUME_RETURN, at=600)
-SETTLE = Decision(step=Step.SETTLE)
+STOP = Decision(step=NextAction.STOP_THEIRS, at=700)  # at their instant, whatever was kept before
+ARM = Decision(step=NextAction.ARM, at=600)
+RETURN = Decision(step=NextAction.RETURN)
+RESUME = Decision(step=NextAction.RESUME_RETURN, at=600)
+SETTLE = Decision(step=NextAction.SETTLE)
 
 
 @pytest.mark.parametrize(

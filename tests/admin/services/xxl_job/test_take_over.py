@@ -16,18 +16,16 @@ from tests.support.databases import fresh_database
 from tests.support.servers import DatabaseServer
 from tests.support.xxl_job.installation import Installation, installation
 from tickwheel_admin.domain.xxl_job.take_over import WhyNot
-from tickwheel_admin.services.xxl_job import take_over as module
-from tickwheel_admin.services.xxl_job.take_over import (
-    ClocksDiffer,
-    HeldSchedule,
-    Moved,
-    Moving,
-    TakeOver,
-)
-from tickwheel_admin.services.xxl_job.their_schedule import TheirDatabase, open_their_database
+from tickwheel_admin.services.xxl_job.moves import take_over as module
+from tickwheel_admin.services.xxl_job.moves.edits import ToArm, arm_jobs
+from tickwheel_admin.services.xxl_job.moves.schedule import HeldSchedule
+from tickwheel_admin.services.xxl_job.moves.situation import Moved, Moving
+from tickwheel_admin.services.xxl_job.moves.take_over import ClocksDiffer, TakeOver
+from tickwheel_admin.services.xxl_job.moves.their_schedule import TheirDatabase, open_their_database
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.imports.source import SourceError
+from tickwheel_admin.store.xxl_job.moves import read_moves
 from tickwheel_admin.store.xxl_job.their_schedule import ScheduleLockMissing
 
 HOURLY = "0 0 * * * ?"
@@ -357,12 +355,12 @@ async def test_an_older_step_does_not_count(move: Move) -> None:
     kept = move.kept(job)
     assert (kept.state, move.theirs(job)[0]) == ("prepared", 1)
 
-    moves = await move.world.database.read(module.read_moves, "here", [job.their_id])
+    moves = await move.world.database.read(read_moves, "here", [job.their_id])
     stale = moves[job.their_id]
     await move.take()
     await move.give()
-    wanted = {job.their_id: module.ToArm(move=stale, token=10**6, audit_id=10**6)}
-    outcome = await move.world.database.run(module.arm_jobs, "here", wanted, actor=ADMIN)
+    wanted = {job.their_id: ToArm(move=stale, token=10**6, audit_id=10**6)}
+    outcome = await move.world.database.run(arm_jobs, "here", wanted, actor=ADMIN)
     assert outcome[job.their_id] is not None
     assert move.ours(job) == (True, None)
 

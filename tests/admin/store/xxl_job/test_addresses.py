@@ -82,6 +82,8 @@ async def test_registrations_and_reports_of_many_are_one_statement(database: Dat
     assert await register(database, THREE, ONE, TWO, ONE) == [True] * 4
     assert len(statements) == 1
     await database.run(store.raise_incarnation, 1, TWO, 0)
+    turns = [await database.run(store.begin_turn, 1, address) for address in (TWO, TWO, "gone")]
+    assert turns == [1, 2, 0]
     await database.run(store.unregister_address, 1, THREE)
     assert await register(database, THREE, TWO) == [True, True]
     del statements[:]

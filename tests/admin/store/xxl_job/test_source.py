@@ -15,6 +15,7 @@ from tickwheel_admin.store.xxl_job.source import log
 from tickwheel_admin.store.xxl_job.source.connection import open_source
 from tickwheel_admin.store.xxl_job.source.log import first_log_id, log_limits, read_log
 from tickwheel_admin.store.xxl_job.source.tables import (
+    MAX_SOURCE_CHARS,
     read_glue,
     read_groups,
     read_jobs,
@@ -96,6 +97,22 @@ def test_sources_are_read_only_when_asked_for(mariadb_url: str) -> None:
         (script,) = read_jobs(source, with_source=False, ids=[41])
         assert list(read_jobs(source, ids=[])) == []
     assert script.glue_source == ""
+
+
+def test_no_source_is_read_whole_that_is_too_large_for_a_script(mariadb_url: str) -> None:
+    with installation(mariadb_url, "3.5") as made:
+        fill(made)
+        made.connection.execute(
+            sa.text("UPDATE xxl_job_info SET glue_source = REPEAT('x', 1000000)")
+        )
+        made.connection.execute(
+            sa.text("UPDATE xxl_job_logglue SET glue_source = REPEAT('x', 1000000)")
+        )
+    with open_source(mariadb_url) as source:
+        jobs, glue = list(read_jobs(source)), list(read_glue(source))
+    # A job that runs a handler may have kept the script that it had before.
+    assert [len(each.glue_source) for each in jobs] == [0, 0, MAX_SOURCE_CHARS]
+    assert [len(each.source) for each in glue] == 2 * [MAX_SOURCE_CHARS]
 
 
 def test_the_log_is_read_in_pages(mariadb_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from tickwheel_admin.domain.xxl_job.glue import BEAN
 from tickwheel_admin.domain.xxl_job.records import (
     GlueVersion,
     ScheduleType,
@@ -14,8 +15,13 @@ from tickwheel_admin.domain.xxl_job.records import (
     XxlUser,
 )
 from tickwheel_admin.store.xxl_job.source.connection import Source
+from tickwheel_shared.protocol import MAX_SCRIPT_BYTES
 
-PAGE = 500  # rows; sources of GLUE jobs are up to some hundred kB each
+PAGE = 500  # rows
+PAGE_WITH_SOURCES = 50  # rows that have a source each
+# Of a source: enough to see that a job's script is too large, however large the column is.
+MAX_SOURCE_CHARS = MAX_SCRIPT_BYTES + 1
+_SOURCE = f"LEFT(glue_source, {MAX_SOURCE_CHARS})"
 
 
 def read_groups(source: Source) -> Iterator[XxlGroup]:
@@ -57,7 +63,8 @@ def read_jobs(
     """Every job.
 
     Args:
-        with_source: read the sources of GLUE jobs as well; else they are "".
+        with_source: read the sources of GLUE jobs as well, cut after MAX_SOURCE_CHARS; else they
+            are "".
         ids: these only; None: all.
     """
     table = "xxl_job_info"
@@ -77,7 +84,7 @@ def read_jobs(
         "executor_timeout",
         "executor_fail_retry_count",
         "glue_type",
-        "glue_source" if with_source else "''",
+        f"IF(glue_type = '{BEAN}', '', {_SOURCE})" if with_source else "''",
         "glue_remark",
         _local(source, table, "glue_updatetime"),
         "child_jobid",
@@ -87,7 +94,8 @@ def read_jobs(
         _local(source, table, "add_time"),
         _local(source, table, "update_time"),
     )
-    for row in _pages(source, table, columns, ids=ids):
+    page = PAGE_WITH_SOURCES if with_source else PAGE
+    for row in _pages(source, table, columns, ids=ids, page=page):
         yield XxlJob(
             id=row[0],
             group_id=row[1],
@@ -117,19 +125,21 @@ def read_jobs(
 
 
 def read_glue(source: Source) -> Iterator[GlueVersion]:
-    """The history of all GLUE sources, oldest first."""
+    """The history of all GLUE sources, oldest first; each cut after MAX_SOURCE_CHARS."""
     table = "xxl_job_logglue"
     if not source.schema.has(table):
         return
     columns = (
         "job_id",
         "glue_type",
-        "glue_source",
+        _SOURCE,
         "glue_remark",
         _local(source, table, "add_time"),
         _local(source, table, "update_time"),
     )
-    for id_, job_id, glue_type, text, remark, added, updated in _pages(source, table, columns):
+    for id_, job_id, glue_type, text, remark, added, updated in _pages(
+        source, table, columns, page=PAGE_WITH_SOURCES
+    ):
         yield GlueVersion(
             id=id_,
             job_id=job_id,
@@ -186,19 +196,24 @@ def local_seconds(column: str) -> str:
 
 
 def _pages(
-    source: Source, table: str, columns: Sequence[str], *, ids: Collection[int] | None = None
+    source: Source,
+    table: str,
+    columns: Sequence[str],
+    *,
+    ids: Collection[int] | None = None,
+    page: int = PAGE,
 ) -> Iterator[tuple[Any, ...]]:
     numbers = ", ".join(str(int(each)) for each in ids or ())
     wanted = "" if ids is None else f" AND id IN ({numbers or 'NULL'})"
     statement = (
         f"SELECT id, {', '.join(columns)} FROM {table}"  # noqa: S608 - names from above
-        f" WHERE id > %(after)s{wanted} ORDER BY id LIMIT {PAGE}"
+        f" WHERE id > %(after)s{wanted} ORDER BY id LIMIT {page}"
     )
     after = -1
     while rows := source.rows(statement, {"after": after}):
         yield from rows
         after = rows[-1][0]
-        if len(rows) < PAGE:
+        if len(rows) < page:
             return
 
 

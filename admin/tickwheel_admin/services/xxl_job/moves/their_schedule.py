@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.xxl_job.take_over import TheirState
-from tickwheel_admin.services.xxl_job.take_over import HeldSchedule
+from tickwheel_admin.services.xxl_job.moves.schedule import HeldSchedule
 from tickwheel_admin.store.xxl_job import their_schedule as statements
 from tickwheel_admin.store.xxl_job.source.connection import explain, parsed_url
 

@@ -317,6 +317,7 @@ def _arm(conn: sa.Connection, job: Job, move: StoredMove) -> int | None:
     if stored is None:
         return None
     at, trigger = move.record.next_at, stored.trigger
+    now = now_ms(conn)
     calendar = None
     if trigger.spec.calendar is not None:
         calendar = read_calendars(conn, {trigger.spec.calendar}).get(trigger.spec.calendar)
@@ -329,9 +330,11 @@ def _arm(conn: sa.Connection, job: Job, move: StoredMove) -> int | None:
         last_fire_at=trigger.last_fire_at,
         fires=trigger.fires,
         calendar_version=None if calendar is None else calendar.version,
+        now=now,
+        since_at=at - 1,
         anchor=at if trigger.spec.counts_from_save else None,
     )
-    store_jobs.set_paused(conn, job.id, paused=False, now=now_ms(conn))
+    store_jobs.set_paused(conn, job.id, paused=False, now=now)
     return trigger.id
 
 

@@ -8,28 +8,16 @@ where we go on. domain.xxl_job.take_over tells the steps, and who fires after a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-import sqlalchemy as sa
-
-from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.users.user import Actor
-from tickwheel_admin.domain.xxl_job.take_over import (
-    Decision,
-    Step,
-    TheirState,
-    WhyNot,
-    to_give_back,
-    to_take_over,
-)
+from tickwheel_admin.domain.xxl_job.take_over import Decision, NextAction
 from tickwheel_admin.services.events.events import JOBS, QUEUED, RUNS, TRIGGERS, Events
-from tickwheel_admin.services.xxl_job.move_edits import (
-    GONE,
+from tickwheel_admin.services.xxl_job.moves.edits import (
     NewMove,
     OurJob,
     Refusal,
@@ -39,16 +27,23 @@ from tickwheel_admin.services.xxl_job.move_edits import (
     ToReturn,
     arm_jobs,
     prepare,
-    read_our_jobs,
     refusal_to_start,
     return_job,
     settle,
 )
-from tickwheel_admin.store.calendars.calendars import read_calendars
+from tickwheel_admin.services.xxl_job.moves.schedule import HeldSchedule, TheirSchedule
+from tickwheel_admin.services.xxl_job.moves.situation import (
+    Moved,
+    Moving,
+    Situation,
+    decide_give_back,
+    decide_take_over,
+    read_situation,
+)
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
-from tickwheel_admin.store.xxl_job.moves import StoredMove, read_moves
+from tickwheel_admin.store.xxl_job.moves import StoredMove
 
 T = TypeVar("T")
 
@@ -64,69 +59,8 @@ MAX_CLOCK_DIFFERENCE_MS = 2_000  # between the two databases, to give jobs back
 SEQUENCE = "xxl_take_over"  # of ids
 
 
-class HeldSchedule(Protocol):
-    """XXL-JOB's database in a transaction that holds its lock row."""
-
-    async def now(self) -> int:
-        """The clock of that database, UTC epoch ms."""
-        ...
-
-    async def jobs(self, job_ids: Collection[int]) -> dict[int, TheirState]:
-        """Jobs by id, locked."""
-        ...
-
-    async def stop(self, job_ids: Collection[int]) -> None:
-        """Stop jobs that are locked and run."""
-        ...
-
-    async def start(self, next_at: Mapping[int, int]) -> None:
-        """Start jobs that are locked and stopped, each at an instant."""
-        ...
-
-    async def commit(self) -> None:
-        """Commit. An error leaves open whether it was done."""
-        ...
-
-
-class TheirSchedule(Protocol):
-    """XXL-JOB's database."""
-
-    def held(self) -> AbstractAsyncContextManager[HeldSchedule]:
-        """Hold the lock row until the end of the block; what is not committed is rolled back."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moving:
-    """A job to move."""
-
-    their_id: int
-    job_id: int  # here
-    name: str
-
-
-@dataclass(slots=True, kw_only=True)
-class Moved:
-    """What became of jobs, by XXL-JOB's id."""
-
-    # From when on the new side fires it; None: given back stopped, as it was paused here.
-    moved: dict[int, int | None] = field(default_factory=dict)
-    unchanged: dict[int, WhyNot] = field(default_factory=dict)
-    refused: dict[int, Refusal] = field(default_factory=dict)
-
-
 class ClocksDiffer(Exception):
     """The clocks of the two databases differ too much to start jobs at an instant."""
-
-
-_TEXTS = {
-    WhyNot.RUNS_HERE_TOO: "It was resumed here while XXL-JOB runs it as well: pause it here first.",
-    WhyNot.RUNS_THERE_AGAIN: "It was taken over, and somebody started it in XXL-JOB again, so that"
-    " both fire it: stop it there, or pause it here.",
-    WhyNot.CHANGED_THERE: "Somebody stopped it in XXL-JOB while it was being moved, so that nobody"
-    " fires it: resume it here, or start it there.",
-    WhyNot.GONE_THERE: "XXL-JOB has no such job any more.",
-}
 
 
 class TakeOver:
@@ -210,16 +144,16 @@ class TakeOver:
         by_id = {each.their_id: each for each in batch}
         async with self._theirs.held() as held:
             found = await self._read(held, by_id)
-            decisions = found.decide(moved, _to_take_over)
+            decisions = found.decide(moved, decide_take_over)
             due = found.their_now + LOOK_AHEAD_MS + MARGIN_MS
             tokens = iter(await self._ids.take_many(SEQUENCE, len(decisions)))
             wanted: dict[int, NewMove] = {}
             soon: list[Moving] = []
             for their_id, decision in decisions.items():
                 move, ours = found.moves.get(their_id), found.ours[their_id]
-                if decision.step is Step.ARM and move is not None:
+                if decision.step is NextAction.ARM and move is not None:
                     to_arm[their_id] = _ToArm(move, _ready_at(move, ours))
-                if decision.step is not Step.STOP_THEIRS or decision.at is None:
+                if decision.step is not NextAction.STOP_THEIRS or decision.at is None:
                     continue
                 start = refusal_to_start(ours, decision.at, found.calendars, now=found.now)
                 if isinstance(start, Refusal):
@@ -284,13 +218,13 @@ class TakeOver:
                     f" {found.clocks_differ_ms / 1000:.1f} seconds, so XXL-JOB would start jobs"
                     " too late or take their fires for missed"
                 )
-            decisions = found.decide(moved, _to_give_back)
+            decisions = found.decide(moved, decide_give_back)
             settled: dict[int, int] = {}  # tokens, by XXL-JOB's id
             for each, decision in decisions.items():
-                if decision.step is Step.SETTLE:
+                if decision.step is NextAction.SETTLE:
                     settled[each] = found.moves[each].record.token
                     moved.moved[each] = found.states[each].next_at
-            paused = {each: d for each, d in decisions.items() if d.step is not Step.SETTLE}
+            paused = {each: d for each, d in decisions.items() if d.step is not NextAction.SETTLE}
             returned = await self._in_time(self._pause(paused, found, moved))
             start = {each: r.next_at for each, r in returned.items() if r.next_at is not None}
             if start:
@@ -305,7 +239,7 @@ class TakeOver:
         moved.moved |= {each: r.next_at for each, r in returned.items()}
 
     async def _pause(
-        self, decisions: Mapping[int, Decision], found: _Situation, moved: Moved
+        self, decisions: Mapping[int, Decision], found: Situation, moved: Moved
     ) -> dict[int, Returned]:
         """Pause jobs here; those that cannot be given back are refused."""
         paused: dict[int, Returned] = {}
@@ -338,14 +272,14 @@ class TakeOver:
 
     # --- helpers ---------------------------------------------------------------------------------
 
-    async def _read(self, held: HeldSchedule, by_id: Mapping[int, Moving]) -> _Situation:
+    async def _read(self, held: HeldSchedule, by_id: Mapping[int, Moving]) -> Situation:
         """How the jobs stand on both sides; nothing changes there while the lock is held."""
         states = await held.jobs(by_id)
         before = await self._store.read(now_ms)
         their_now = await held.now()
         job_ids = {their_id: each.job_id for their_id, each in by_id.items()}
         return await self._store.read(
-            _situation, self._source, job_ids, states, their_now=their_now, before=before
+            read_situation, self._source, job_ids, states, their_now=their_now, before=before
         )
 
     async def _in_time(self, work: Awaitable[T]) -> T:
@@ -369,74 +303,6 @@ class _ToArm:
     ready_at: int  # when it may be armed here
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Situation:
-    """How jobs stand on both sides, by XXL-JOB's id."""
-
-    asked: Collection[int]
-    states: Mapping[int, TheirState]  # of those that XXL-JOB has
-    moves: Mapping[int, StoredMove]  # of those that have a record
-    ours: Mapping[int, OurJob]  # of those that are not deleted here
-    calendars: Mapping[str, Calendar]
-    their_now: int
-    clocks_differ_ms: int  # at least so much
-    now: int
-
-    def decide(
-        self, moved: Moved, decide: Callable[[StoredMove | None, TheirState, OurJob], Decision]
-    ) -> dict[int, Decision]:
-        """The next step of jobs for which there is one; the others are told in `moved`."""
-        decisions: dict[int, Decision] = {}
-        for each in self.asked:
-            if each not in self.states:
-                moved.refused[each] = _refusal(WhyNot.GONE_THERE)
-            elif each not in self.ours:
-                moved.refused[each] = GONE
-            else:
-                decision = decide(self.moves.get(each), self.states[each], self.ours[each])
-                if decision.step is Step.NOTHING and decision.why is not None:
-                    moved.unchanged[each] = decision.why
-                elif decision.step is Step.REFUSE and decision.why is not None:
-                    moved.refused[each] = _refusal(decision.why)
-                else:
-                    decisions[each] = decision
-        return decisions
-
-
-def _situation(
-    conn: sa.Connection,
-    source: str,
-    job_ids: Mapping[int, int],
-    states: Mapping[int, TheirState],
-    *,
-    their_now: int,
-    before: int,
-) -> _Situation:
-    """Read in one transaction; `their_now` was read after `before` and before this."""
-    now = now_ms(conn)
-    jobs = read_our_jobs(conn, job_ids.values())
-    ours = {each: jobs[job_id] for each, job_id in job_ids.items() if job_id in jobs}
-    named = (s.trigger.spec.calendar for each in ours.values() for s in each.triggers)
-    return _Situation(
-        asked=list(job_ids),
-        states=states,
-        moves=read_moves(conn, source, job_ids),
-        ours=ours,
-        calendars=read_calendars(conn, {name for name in named if name is not None}),
-        their_now=their_now,
-        clocks_differ_ms=max(before - their_now, their_now - now, 0),
-        now=now,
-    )
-
-
-def _to_take_over(move: StoredMove | None, theirs: TheirState, ours: OurJob) -> Decision:
-    return to_take_over(None if move is None else move.record, theirs, active_here=ours.is_active)
-
-
-def _to_give_back(move: StoredMove | None, theirs: TheirState, ours: OurJob) -> Decision:
-    return to_give_back(None if move is None else move.record, theirs)
-
-
 def _ready_at(move: StoredMove, ours: OurJob) -> int:
     """The last instant before the one from which on a job fires here; 0: there is none."""
     at = move.record.next_at
@@ -449,10 +315,6 @@ def _ready_at(move: StoredMove, ours: OurJob) -> int:
             return 0 if after is None else at - (after - at)
         return parse(spec, saved_at=stored.saved_at).last_before(at) or 0
     return 0
-
-
-def _refusal(why: WhyNot) -> Refusal:
-    return Refusal(code=why.value, text=_TEXTS[why])
 
 
 def _batches(of: Sequence[T], size: int) -> Iterator[Sequence[T]]:

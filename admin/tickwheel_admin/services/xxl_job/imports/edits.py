@@ -18,7 +18,7 @@ from tickwheel_admin.services.imports.new_jobs import NewImportedJob, add_import
 from tickwheel_admin.services.jobs import edits as job_edits
 from tickwheel_admin.services.jobs.edits import Edit
 from tickwheel_admin.services.lists.scope import not_found
-from tickwheel_admin.services.xxl_job.import_plan import PlannedExecutor, PlannedJob
+from tickwheel_admin.services.xxl_job.imports.plan import PlannedExecutor, PlannedJob
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.executors import add_executor, get_executor
 from tickwheel_admin.store.imports.records import (

@@ -25,25 +25,23 @@ from tickwheel_admin.services.jobs.edits import Edit
 from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.services.system.bulk_entries import BulkAction, BulkEntries
 from tickwheel_admin.services.users.edits import create_user, set_grants
-from tickwheel_admin.services.xxl_job.import_edits import (
+from tickwheel_admin.services.xxl_job.imports.edits import (
     ImportEdit,
     change_job,
     check_not_imported,
     import_executor,
 )
-from tickwheel_admin.services.xxl_job.import_plan import (
+from tickwheel_admin.services.xxl_job.imports.installation import XxlInstallation
+from tickwheel_admin.services.xxl_job.imports.plan import (
     ImportPlan,
     ImportRequest,
     PlannedExecutor,
     PlannedJob,
     PlannedUser,
-    XxlInstallation,
-    grants_of_content,
-    plan_import,
-    user_content,
-    zone_imported,
 )
-from tickwheel_admin.services.xxl_job.take_over import Moving
+from tickwheel_admin.services.xxl_job.imports.planner import plan_import, zone_imported
+from tickwheel_admin.services.xxl_job.imports.users import grants_of_content, user_content
+from tickwheel_admin.services.xxl_job.moves.situation import Moving
 from tickwheel_admin.services.xxl_job.tokens import encrypt_token
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store

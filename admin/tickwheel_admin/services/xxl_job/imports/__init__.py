@@ -1,0 +1,1 @@
+"""The import of an XXL-JOB installation: read, plan, write."""

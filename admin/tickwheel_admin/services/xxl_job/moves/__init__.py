@@ -1,0 +1,1 @@
+"""Jobs that move from XXL-JOB and back."""
