@@ -67,6 +67,54 @@ def test_a_program_runs_jobs_and_waits_for_them(sqlite_cluster: Cluster) -> None
         with pytest.raises(TokenRefusedError):
             Client([cluster.admins[0].url], "twt_" + "x" * 43).run(run_id).result()
 
+        assert log_of_imported_line(cluster, client) == [
+            "2 of the shop in eu",
+            "arguments: --day %F",
+            "first",
+            "second",
+        ]
+
+
+CRONTAB = """\
+# /etc/crontab: system-wide crontab
+SHELL=/bin/bash
+PATH={directory}/bin:/usr/local/sbin:/usr/local/bin:/sbin:/bin:/usr/sbin:/usr/bin
+MAILTO=root
+HOME={directory}
+REGION=eu
+
+# Example of job definition:
+# m h dom mon dow user  command
+17 *\t* * *\troot\tcd / && run-parts --report /etc/cron.hourly
+25 6\t* * *\troot\ttest -x /usr/sbin/anacron || {{ cd / && run-parts --report /etc/cron.daily; }}
+# Totals of the day
+5 0\t* * *\twww-data\tPARTS=(a b); shop-totals "${{#PARTS[@]}}" --day \\%F%first%second
+"""
+
+
+def log_of_imported_line(cluster: Cluster, client: Client) -> list[str]:
+    """What the last line writes when an agent runs it, which allows no variable of its own."""
+    directory = cluster.directory / "machine"
+    (directory / "bin").mkdir(parents=True)
+    program = directory / "bin" / "shop-totals"
+    program.write_text(
+        '#!/bin/sh\necho "$1 of the $(cat shop) in $REGION"; shift\necho "arguments: $*"; cat\n'
+    )
+    program.chmod(0o755)
+    (directory / "shop").write_text("shop\n")
+    crontab = directory / "crontab"
+    crontab.write_text(CRONTAB.format(directory=directory))
+    allowed = cluster.api().ask(
+        "PUT", f"/executors/{cluster.executor_id}/scripts", {"allowed": True}
+    )
+    assert allowed.status == 204
+    cluster.command("import", "crontab", str(crontab), "--timezone", "UTC", "--apply")
+    cluster.start_agent(f'[children]\ndirectory = "{directory}"\n[script]\nlanguages = ["shell"]\n')
+    (job,) = cluster.api().get("/jobs?text=shop-totals")["items"]
+    run_id = client.run_job(job["id"]).result()
+    assert client.wait(run_id, timeout=60).result().state == "succeeded"
+    return [line.text for line in client.log(run_id).result()]
+
 
 def test_after_kill_9_the_next_try_goes_on_from_the_checkpoint(sqlite_cluster: Cluster) -> None:
     with sqlite_cluster as cluster:

@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta
 
 from tickwheel_admin.api.inputs import MAX_CURSOR_CHARS, MAX_ID
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.fields import Fields
+from tickwheel_admin.web.input_fields import InputField, given, names_of, object_type
 
 Q = TypeVar("Q")
+
+
+def chosen(
+    name: str, *, most: int, filter_fields: tuple[InputField[Any], ...]
+) -> tuple[InputField[Any], ...]:
+    """What a body names that `ids_or_filter` reads.
+
+    Args:
+        name: of the field with the ids.
+        most: ids at once.
+        filter_fields: what the filter may consist of.
+    """
+    ids = Annotated[
+        list[Annotated[int, Meta(ge=1, le=MAX_ID)]], Meta(min_length=1, max_length=most)
+    ]
+    filtered = object_type(f"FilterOf{name.title()}", filter_fields)
+    cursor = given(
+        "cursor",
+        "`next` of the answer before, for the next step; with a `filter` only.",
+        Annotated[str, Meta(max_length=MAX_CURSOR_CHARS)],
+    )
+    return (
+        given(name, "Ids; give either these or a `filter`.", ids),
+        given("filter", "What the list would be filtered by.", filtered),
+        cursor,
+    )
 
 
 def ids_or_filter(
@@ -17,7 +46,7 @@ def ids_or_filter(
     name: str,
     *,
     most: int,
-    filter_fields: Collection[str],
+    filter_fields: tuple[InputField[Any], ...],
     query_of: Callable[[Fields], Q],
 ) -> list[int] | Q:
     """The things that are named by id, or the filter they match; exactly one of the two.
@@ -40,7 +69,7 @@ def ids_or_filter(
             fields.refuse("cursor", "does_not_apply", "A list of ids is done in one step.")
         return _ids(fields, name, most=most)
     narrowed = Fields(fields.raw["filter"], "filter", fields.problems)
-    narrowed.only(filter_fields)
+    narrowed.only(names_of(filter_fields))
     return query_of(narrowed)
 
 

@@ -37,6 +37,15 @@ def _run(words: Sequence[str]) -> int:
         args = parser.parse_args(words)
         code: int = args.run(args)
         return code
+    if words in (["--version"], ["version"]):
+        from tickwheel_admin import __version__
+
+        print(f"tickwheel {__version__}")
+        return 0
+    from tickwheel_admin.cli.client import commands as client
+
+    if words and words[0] in client.GROUPS:
+        return client.run(words)
     from tickwheel_admin.cli.commands import run
 
     return run(words)

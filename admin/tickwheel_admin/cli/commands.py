@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tickwheel_admin import __version__
 from tickwheel_admin.cli import (
     audit,
+    backfill,
     cron,
     db,
     demo,
@@ -19,7 +20,10 @@ from tickwheel_admin.cli import (
     tokens,
     users,
 )
+from tickwheel_admin.cli.backups import backup, restore
+from tickwheel_admin.cli.client import commands as client
 from tickwheel_admin.cli.common import Failure
+from tickwheel_admin.cli.doctor import command as doctor
 from tickwheel_admin.config import ConfigError
 
 _EXAMPLES = """\
@@ -27,23 +31,35 @@ examples:
   tickwheel demo                      look around: an admin, two nodes and some jobs
   tickwheel serve                     an admin with its embedded database, on this machine only
   tickwheel serve --config /etc/tickwheel.toml
+  tickwheel backup FILE               write everything but runs to a file; restore reads it
+  tickwheel doctor                    what is set up wrong, each with its remedy
   tickwheel db upgrade                bring a database server's schema up to date
   tickwheel user reset-password admin when the password is lost
   tickwheel token create admin ci     a token for the API
   tickwheel cron next '0 9 * * 1-5'   when an expression fires
+  tickwheel backfill preview EXECUTOR JOB --from … --to …
+                                      which fires of the past would run
   tickwheel audit xxl-job --from URL  what an existing XXL-JOB lost, doubled or ran late
   tickwheel import xxl-job --from URL what would be imported from it; --apply imports it
   tickwheel import crontab FILE       the same of the lines of a crontab
   tickwheel import quartz --from URL  the same of the tables of Quartz 2
 
+with a server and an API token, from any machine:
+  tickwheel login --url URL           note both
+  tickwheel job list                  and run, workflow, executor, node, calendar, pool, secret,
+                                      alarm: `tickwheel job --help` has examples
+  tickwheel run start EXECUTOR/JOB --wait --follow
+                                      the exit code says how it ended
+  tickwheel top                       what runs and waits, live
+
 Settings come from flags, the environment (TICKWHEEL_…) and a TOML file; see docs/configuration.md.
-Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration; others are in docs/cli.md.
 """
 
 
 def run(words: Sequence[str]) -> int:
     """Run a command and return its exit code."""
-    args = _parser().parse_args(words)
+    args = make_parser().parse_args(words)
     try:
         code: int = args.run(args)
     except ConfigError as error:
@@ -53,11 +69,12 @@ def run(words: Sequence[str]) -> int:
         return 2
     except Failure as failure:
         print(f"tickwheel: {failure}", file=sys.stderr)
-        return 1
+        return failure.exit_code
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """The parser with every command."""
     parser = argparse.ArgumentParser(
         prog="tickwheel",
         description="Tickwheel, a distributed job scheduler.",
@@ -66,7 +83,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tickwheel {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (serve, demo, db, users, tokens, cron, audit, imports, scripts, secret_key):
+    for module in (
+        serve,
+        demo,
+        db,
+        backup,
+        restore,
+        doctor,
+        users,
+        tokens,
+        cron,
+        backfill,
+        audit,
+        imports,
+        scripts,
+        secret_key,
+        client,
+    ):
         module.register(commands)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(run=_print_version)

@@ -16,19 +16,18 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from tickwheel_admin.app import create_cipher, create_services
+from tickwheel_admin.cli.failure import Failure as Failure
 from tickwheel_admin.config import Config, load_config
 from tickwheel_admin.domain.errors import UserError
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.database.database import Database, DatabaseUnavailable
+from tickwheel_admin.store.database.facts import TransactionMeter
 from tickwheel_admin.store.database.migrate import SchemaError, prepare
+from tickwheel_admin.store.system.moved import read_move
 from tickwheel_admin.web.server import bind
 
 T = TypeVar("T")
-
-
-class Failure(Exception):
-    """What a person can put right, said in one sentence; ends the command with exit code 1."""
 
 
 def add_config_flags(parser: argparse.ArgumentParser) -> None:
@@ -62,20 +61,29 @@ def make_data_directory(config: Config) -> None:
 
 def listen(config: Config) -> list[socket.socket]:
     """Bound sockets; what prevents them is told in a sentence."""
+    return _bound(config.host, config.port, chosen_by="--port")
+
+
+def listen_for_scrapers(config: Config) -> list[socket.socket]:
+    """The same, for `/metrics` alone; none unless the configuration has a port for it."""
+    if config.metrics_port is None:
+        return []
+    return _bound(config.metrics_host, config.metrics_port, chosen_by="TICKWHEEL_METRICS_PORT")
+
+
+def _bound(host: str, port: int, *, chosen_by: str) -> list[socket.socket]:
     try:
-        return bind(config.host, config.port)
+        return bind(host, port)
     except socket.gaierror:
-        raise Failure(f"{config.host} is not an address of this machine") from None
+        raise Failure(f"{host} is not an address of this machine") from None
     except PermissionError:
-        raise Failure(
-            f"no permission to listen on port {config.port}; use one above 1023"
-        ) from None
+        raise Failure(f"no permission to listen on port {port}; use one above 1023") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise Failure(
-                f"port {config.port} is in use by another program; choose one with --port"
+                f"port {port} is in use by another program; choose one with {chosen_by}"
             ) from None
-        raise Failure(f"cannot listen on {config.host}:{config.port}: {error.strerror}") from None
+        raise Failure(f"cannot listen on {host}:{port}: {error.strerror}") from None
 
 
 @contextmanager
@@ -94,11 +102,24 @@ def held(directory: Path, *, name: str, taken: str) -> Iterator[None]:
 
 
 @contextmanager
-def opened(config: Config, *, threads: int = 8, for_people: int = 0) -> Iterator[Database]:
-    """The database with a schema that this program can use."""
-    database = Database(config.database_url, threads=threads, for_people=for_people)
+def opened(
+    config: Config,
+    *,
+    threads: int = 8,
+    for_people: int = 0,
+    meter: TransactionMeter | None = None,
+    ignores_move: bool = False,
+) -> Iterator[Database]:
+    """The database with a schema that this program can use, and whose installation it is.
+
+    Args:
+        ignores_move: also one whose installation was moved to another database.
+    """
+    database = Database(config.database_url, threads=threads, for_people=for_people, meter=meter)
     try:
         prepare(database.engine)
+        if not ignores_move:
+            _refuse_moved(database)
         yield database
     except SchemaError as error:
         raise Failure(str(error)) from None
@@ -107,6 +128,12 @@ def opened(config: Config, *, threads: int = 8, for_people: int = 0) -> Iterator
         raise Failure(f"{place}: {str(error.orig).strip()}") from None
     finally:
         database.close_sync()
+
+
+def _refuse_moved(database: Database) -> None:
+    move = database.read_sync(read_move)
+    if move is not None:
+        raise Failure(move.sentence)
 
 
 def with_services(config: Config, work: Callable[[Services], Awaitable[T]]) -> T:

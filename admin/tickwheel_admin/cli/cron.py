@@ -65,7 +65,10 @@ def register(subparsers: Subparsers) -> None:
     command = commands.add_parser("describe", help="say it in words")
     _add_schedule_flags(command)
     command.add_argument(
-        "--lang", choices=("en", "zh"), default="en", help="English or Chinese (default: en)"
+        "--lang",
+        choices=("en", "zh", "zh-hant"),
+        default="en",
+        help="English, Chinese or traditional Chinese (default: en)",
     )
     command.set_defaults(run=_refusing(_describe))
 
@@ -175,9 +178,10 @@ def _describe(args: argparse.Namespace, spec: CronSpec) -> None:
 def _translator(language: str) -> Callable[[str], str]:
     if language == "en":
         return str
-    from tickwheel_admin.web.i18n import CHINESE, translations  # slow: only for who needs it
+    # Slow: only for who needs it.
+    from tickwheel_admin.web.i18n import CHINESE, TRADITIONAL_CHINESE, translations
 
-    return translations(CHINESE).gettext
+    return translations(CHINESE if language == "zh" else TRADITIONAL_CHINESE).gettext
 
 
 def _check(args: argparse.Namespace, spec: CronSpec) -> None:

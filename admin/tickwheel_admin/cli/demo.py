@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _MARK = ".tickwheel-demo"  # only a directory with this file is ever deleted
+_EXAMPLE = "demo_executor.py"
 _TOKEN_FILE = "executor-token"  # noqa: S105 - a file name
 
 _DESCRIPTION = """\
@@ -49,13 +50,12 @@ def register(subparsers: Subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--directory", type=Path, default=Path(".demo"), help="where data and logs go (.demo)"
+        "--directory", type=Path, help="where data and logs go (~/.local/share/tickwheel-demo)"
     )
     parser.add_argument(
         "--executor",
         type=Path,
-        default=Path("executor_sdk/examples/demo_executor.py"),
-        help="program of the nodes (executor_sdk/examples/demo_executor.py)",
+        help="program of the nodes (the SDK's example, demo_executor.py)",
     )
     parser.add_argument("--port", help="port of the admin (8500)")
     parser.add_argument("--nodes", type=int, default=2, choices=range(10), help="how many (2)")
@@ -64,16 +64,16 @@ def register(subparsers: Subparsers) -> None:
 
 
 def _demo(args: argparse.Namespace) -> int:
-    _check_executor(args.executor)
-    directory = _prepare(args.directory.absolute(), reset=args.reset)
+    executor = _program_of_nodes(args.executor)
+    directory = _prepare((args.directory or _default_directory()).absolute(), reset=args.reset)
     config = load_config({"data_dir": directory, "port": args.port, "name": "demo"}, environment={})
-    taken = f"a demo already runs in {args.directory}; stop it first"
+    taken = f"a demo already runs in {_from_here(directory)}; stop it first"
     with held(directory, name="demo.lock", taken=taken):
         if args.reset:
             _empty(directory)
         for sock in listen(config):
             sock.close()  # only to know before anything is made whether the port is taken
-        return _run(config, directory, args.executor.absolute(), nodes=args.nodes)
+        return _run(config, directory, executor, nodes=args.nodes)
 
 
 def _run(config: Config, directory: Path, executor: Path, *, nodes: int) -> int:
@@ -83,13 +83,14 @@ def _run(config: Config, directory: Path, executor: Path, *, nodes: int) -> int:
     data = with_services(config, lambda services: fill(services, known_token, console=console))
     _write_token(directory, data.token)
 
+    metrics_port = choose_port(directory / "metrics-port", first=config.port + 1)
     with Children(directory) as children:
         for caught in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(caught, lambda *_: children.stop())
         children.start(
             "admin",
             [sys.executable, "-m", "tickwheel_admin.cli", "serve"],
-            _admin_environment(config),
+            _admin_environment(config, metrics_port),
         )
         children.wait_for_http("admin", f"{config.public_url}/healthz")
         for number in range(1, nodes + 1):
@@ -109,7 +110,7 @@ def _run(config: Config, directory: Path, executor: Path, *, nodes: int) -> int:
             _start_xxl_job(children, config, data.xxl_job, directory)
         if data.agent_token is not None:
             _start_agent(children, config, data.agent_token, directory)
-        _announce(config, data, directory)
+        _announce(config, data, directory, metrics_port)
         return children.supervise()
 
 
@@ -131,14 +132,27 @@ def _start_agent(children: Children, config: Config, token: str, directory: Path
     )
 
 
-def _check_executor(executor: Path) -> None:
-    if importlib.util.find_spec("tickwheel_executor") is None:
+def _program_of_nodes(named: Path | None) -> Path:
+    """What was named, or the SDK's example: in its wheel, or beside it in a checkout."""
+    sdk = importlib.util.find_spec("tickwheel_executor")
+    if sdk is None or sdk.origin is None:
         raise Failure(
-            "the nodes need the SDK in the same environment; in a checkout of Tickwheel:"
-            " pip install ./shared ./executor_sdk"
+            "the nodes need the SDK in the same environment: install tickwheel-admin with its extra"
+            " `demo`; in a checkout of Tickwheel: pip install ./shared ./executor_sdk"
         )
-    if not executor.is_file():
-        raise Failure(f"there is no {executor}; name the nodes' program with --executor")
+    package = Path(sdk.origin).parent
+    places = (package / _EXAMPLE, package.parent / "examples" / _EXAMPLE)
+    for place in places if named is None else (named,):
+        if place.is_file():
+            return place.absolute()
+    missing = named or places[0]
+    raise Failure(f"there is no {missing}; name the nodes' program with --executor")
+
+
+def _default_directory() -> Path:
+    # Not the working directory: with uvx or pipx it is started from anywhere, and goes on there.
+    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(base).expanduser() / "tickwheel-demo"
 
 
 def _prepare(directory: Path, *, reset: bool) -> Path:
@@ -184,12 +198,14 @@ def _write_token(directory: Path, token: str) -> None:
         file.write(token)
 
 
-def _admin_environment(config: Config) -> dict[str, str]:
+def _admin_environment(config: Config, metrics_port: int) -> dict[str, str]:
     return {
         "TICKWHEEL_DATA_DIR": str(config.data_dir),
         "TICKWHEEL_PORT": str(config.port),
         "TICKWHEEL_NAME": config.name,
         "TICKWHEEL_LOG_FORMAT": "json",
+        "TICKWHEEL_METRICS_PORT": str(metrics_port),
+        "TICKWHEEL_ALARM_NETWORKS": "127.0.0.0/8",  # so that a webhook on this machine can be tried
     }
 
 
@@ -203,7 +219,7 @@ def _from_here(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def _announce(config: Config, data: DemoData, directory: Path) -> None:
+def _announce(config: Config, data: DemoData, directory: Path, metrics_port: int) -> None:
     shown = _from_here(directory)
     lines = ["Tickwheel is running. Open it in your browser:", "", f"    {config.public_url}", ""]
     if data.password is not None:
@@ -229,6 +245,7 @@ def _announce(config: Config, data: DemoData, directory: Path) -> None:
             f"The executor {AGENT_EXECUTOR} is an agent, which runs scripts, commands, HTTP calls",
             f"and SQL here; {shown / 'agent.toml'} says what it may.",
         ]
+    lines += ["", f"Metrics for Prometheus: http://127.0.0.1:{metrics_port}/metrics"]
     lines += ["", f"Logs of all processes are in {shown}. Stop with Ctrl-C."]
     width = max(len(line) for line in lines)
     print("┌" + "─" * (width + 4) + "┐")

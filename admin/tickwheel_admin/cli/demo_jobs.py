@@ -36,6 +36,37 @@ HOLIDAYS: Mapping[str, Any] = {
     "dates": ["2027-03-26", "2027-03-29", "2028-04-14", "2028-04-17"],  # Easter
 }
 
+WORKFLOW: Mapping[str, Any] = {
+    "name": "weekly-figures",
+    "description": "A workflow: stock and customers side by side, then a mail with both.",
+    "owner": "demo",
+    "tags": ["example", "report"],
+    "workflow": {
+        "output": "digest",
+        "steps": [
+            {"key": "stock", "handler": "stock-sync"},
+            {
+                "key": "customers",
+                "handler": "refresh-customer",
+                "for_each": {"items": ["acme", "globex", "initech"], "max_parallel": 2},
+                "parameters": {"customer": "${item}"},
+            },
+            {
+                "key": "digest",
+                "handler": "mail-digest",
+                "needs": ["stock", "customers"],
+                "when": "steps.stock.result.articles > 0",
+                "parameters": {
+                    "month": "${run.scheduled_at}",
+                    "revenue": "${steps.stock.result.articles}",
+                    "to": ["sales@example.com"],
+                },
+            },
+        ],
+    },
+    "triggers": [{"kind": "fixed_rate", "every_seconds": 120}],
+}
+
 # In the order in which they are made: children are named by the jobs made before.
 JOBS: tuple[Mapping[str, Any], ...] = (
     {
@@ -328,6 +359,7 @@ async def _fill_executor(services: Services, known_token: str | None) -> str:
         children = [{**child, "job": made[child["job"]]} for child in raw.get("children", ())]
         wanted = {**raw, "children": children}
         made[raw["name"]] = await services.jobs.create(COMMAND_LINE, new.id, wanted)
+    await services.jobs.create(COMMAND_LINE, new.id, WORKFLOW)
     return new.token
 
 

@@ -20,6 +20,7 @@ from tickwheel_admin.cli.common import (
     config_of,
     held,
     listen,
+    listen_for_scrapers,
     make_data_directory,
     opened,
 )
@@ -27,8 +28,10 @@ from tickwheel_admin.cli.memory import Trimmer, use_few_arenas
 from tickwheel_admin.config import Config, LogFormat, LogLevel
 from tickwheel_admin.engine import fault_points
 from tickwheel_admin.log_setup import configure_logging
+from tickwheel_admin.services.metrics.meter import Meter
 from tickwheel_admin.services.users.administration import FIRST_ADMIN
-from tickwheel_admin.store.database.database import Database, DatabaseUnavailable
+from tickwheel_admin.store.database.database import DatabaseUnavailable
+from tickwheel_shared.otel import TracingError
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -85,19 +88,26 @@ def _serve(args: argparse.Namespace) -> int:
     except fault_points.FaultPointError as error:
         raise Failure(str(error)) from None
     # Bound before anything else: a taken port must not leave traces in the database.
-    sockets = listen(config)
+    sockets, meter = listen(config), Meter()
     with contextlib.ExitStack() as stack:
         for sock in sockets:
+            stack.enter_context(sock)
+        for sock in (metrics_sockets := listen_for_scrapers(config)):
             stack.enter_context(sock)
         if config.is_embedded:
             # The embedded database relies on being one admin's alone.
             taken = f"another admin already runs on {config.data_dir}; give this one a --data-dir"
             stack.enter_context(held(config.data_dir, name="admin.lock", taken=taken))
-        database = stack.enter_context(opened(config, for_people=PEOPLES_THREADS))
+        database = stack.enter_context(opened(config, for_people=PEOPLES_THREADS, meter=meter))
+        admin = Admin(config, database, meter)
         try:
-            asyncio.run(_run(config, database, sockets))
+            asyncio.run(_run(config, admin, sockets, metrics_sockets))
         except DatabaseUnavailable as error:
             raise Failure(f"the database does not answer: {error}") from None
+        except TracingError as error:
+            raise Failure(str(error)) from None
+        if admin.move is not None:
+            raise Failure(admin.move.sentence)
     return 0
 
 
@@ -109,11 +119,15 @@ def allow_sockets() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _run(config: Config, database: Database, sockets: list[socket.socket]) -> None:
+async def _run(
+    config: Config,
+    admin: Admin,
+    sockets: list[socket.socket],
+    metrics_sockets: list[socket.socket],
+) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, _on_signal, stop)
-    admin = Admin(config, database)
     password = await admin.services.users.ensure_first_admin()
 
     async def announce() -> None:
@@ -126,7 +140,7 @@ async def _run(config: Config, database: Database, sockets: list[socket.socket])
 
     trimming = asyncio.create_task(Trimmer().run(), name="trimmer")
     try:
-        await admin.run(sockets, stop=stop, ready=announce)
+        await admin.run(sockets, stop=stop, ready=announce, metrics_sockets=metrics_sockets)
     finally:
         trimming.cancel()
         await admin.close()

@@ -11,13 +11,21 @@ from typing import Any
 
 import aiohttp
 
-from tickwheel_executor.errors import ClientError, NoAdminError, NotFoundError, TokenRefusedError
+from tickwheel_executor.errors import (
+    ClientError,
+    ConnectError,
+    NoAdminError,
+    NotFoundError,
+    TokenRefusedError,
+)
+from tickwheel_executor.tls import TlsSettings
 from tickwheel_executor.version import SDK
 
 _REQUEST_SECONDS = 15.0  # an admin without its database answers well before
 _PAUSES = (0.5, 1.0)  # seconds between rounds over all admins
 _AWAY = (502, 503, 504)  # this admin, or its database, is unavailable
 _BASE = "/api/v1"
+_SYSTEM_TLS = TlsSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +40,10 @@ class _Request:
 class Api:
     """The API of a cluster of admins. A request may arrive twice, so it must be idempotent."""
 
-    def __init__(self, admins: Sequence[str], token: str) -> None:
+    def __init__(self, admins: Sequence[str], token: str, tls: TlsSettings = _SYSTEM_TLS) -> None:
         self._admins = list(admins)  # the one that answered last comes first
         self._token = token
+        self._tls = tls
         self._kept: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None  # the loop of that session
         self._users = 0  # calls of `open` without `close`
@@ -61,9 +70,16 @@ class Api:
         told = {name: str(value) for name, value in query.items() if value is not None}
         return await self._ask(_Request(method="GET", path=path, query=told, body=None, headers={}))
 
-    async def post(self, path: str, body: Mapping[str, Any], *, idempotency_key: str) -> Any:
+    async def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        idempotency_key: str,
+        headers: Mapping[str, str],
+    ) -> Any:
         """The same for a POST; the key makes it idempotent."""
-        headers = {"Idempotency-Key": idempotency_key}
+        headers = {**headers, "Idempotency-Key": idempotency_key}
         return await self._ask(
             _Request(method="POST", path=path, query={}, body=body, headers=headers)
         )
@@ -116,7 +132,12 @@ class Api:
             yield session
 
     def _session(self) -> aiohttp.ClientSession:
+        try:
+            ssl = self._tls.context()
+        except ConnectError as error:  # files that were there when the client was made
+            raise ClientError(str(error), code="tls_files", status=0) from None
         return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=ssl),
             headers={"Authorization": f"Bearer {self._token}", "User-Agent": f"tickwheel {SDK}"},
             timeout=aiohttp.ClientTimeout(total=_REQUEST_SECONDS),
         )

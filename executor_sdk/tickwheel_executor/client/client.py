@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from tickwheel_executor.settings import check_client
 
 from .api import Api
 from .call import Call
+from .trace import trace_headers_here
 
 _FIRST_POLL_SECONDS = 0.2
 _LONGEST_POLL_SECONDS = 2.0
@@ -55,14 +57,32 @@ class Client:
             (comma-separated) when omitted.
         token: An API token, made with `tickwheel token create`; not an executor token.
             TICKWHEEL_API_TOKEN when omitted.
+        ca_file: Authorities that sign the certificates of admins, in PEM; no others are trusted.
+            TICKWHEEL_CA_FILE when omitted, else those of the system.
+        client_cert: Certificate to show when asked, in PEM. TICKWHEEL_CLIENT_CERT when omitted.
+        client_key: Its key. TICKWHEEL_CLIENT_KEY when omitted, else in the file of the certificate.
 
     Raises:
         ConfigurationError: lists every invalid setting.
     """
 
-    def __init__(self, admins: Sequence[str] | None = None, token: str | None = None) -> None:
-        urls, token = check_client(admins=admins, token=token)
-        self._api = Api(urls, token)
+    def __init__(
+        self,
+        admins: Sequence[str] | None = None,
+        token: str | None = None,
+        *,
+        ca_file: str | os.PathLike[str] | None = None,
+        client_cert: str | os.PathLike[str] | None = None,
+        client_key: str | os.PathLike[str] | None = None,
+    ) -> None:
+        urls, token, tls = check_client(
+            admins=admins,
+            token=token,
+            ca_file=ca_file,
+            client_cert=client_cert,
+            client_key=client_key,
+        )
+        self._api = Api(urls, token, tls)
 
     async def __aenter__(self) -> Client:
         """Keep connections until the end of the block."""
@@ -83,6 +103,9 @@ class Client:
         idempotency_key: str | None = None,
     ) -> Call[int]:
         """Start one run of a job; returns the run's id.
+
+        The run becomes part of the current trace: that of OpenTelemetry if the program traces, else
+        that of the run whose handler calls this.
 
         Args:
             job: Its id, or "executor/name".
@@ -145,7 +168,9 @@ class Client:
 
     async def _run_job(self, job: int | str, body: Mapping[str, Any], key: str) -> int:
         job_id = job if isinstance(job, int) else await self._find_job(job)
-        answer = await self._api.post(f"/jobs/{job_id}/run", body, idempotency_key=key)
+        answer = await self._api.post(
+            f"/jobs/{job_id}/run", body, idempotency_key=key, headers=trace_headers_here()
+        )
         return int(answer["run_id"])
 
     async def _find_job(self, job: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -270,6 +271,25 @@ async def test_a_run_asked_for_twice_with_one_key_is_one_run(api: Api) -> None:
     _, run = await api.call("GET", f"/runs/{run_id}")
     assert (run["state"], run["origin"], run["requested_by"]) == ("queued", "api", "root")
     assert run["parameters"] == JOB["parameters"] | wish["parameters"]
+
+
+async def test_a_run_and_its_retry_are_part_of_the_callers_trace(api: Api) -> None:
+    trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
+    job_id = await api.job()
+    parent = f"00-{trace_id}-00f067aa0ba902b7-01"
+
+    async def asked(path: str, **headers: str) -> tuple[int, str | None]:
+        run_id = (await (await api.request("POST", path, **headers)).json())["run_id"]
+        return run_id, (await api.call("GET", f"/runs/{run_id}"))[1]["trace_id"]
+
+    run_id, found = await asked(f"/jobs/{job_id}/run", traceparent=parent, tracestate="a=1")
+    assert found == trace_id
+    assert (await asked(f"/jobs/{job_id}/run"))[1] is None
+    assert (await asked(f"/jobs/{job_id}/run", traceparent="00-0-0-0"))[1] is None  # no error
+    await api.call("POST", f"/runs/{run_id}/cancel")
+    assert (await asked(f"/runs/{run_id}/retry"))[1] == trace_id
+    other = parent.replace("4", "5")
+    assert (await asked(f"/runs/{run_id}/retry", traceparent=other))[1] == other[3:35]
 
 
 async def test_a_runs_answer_holds_no_claim_token(api: Api) -> None:
@@ -907,7 +927,7 @@ async def test_every_endpoint_and_field_is_in_the_reference(api: Api) -> None:
     text = DOCS.read_text(encoding="utf-8")
     for route in set(declared_routes(api.admin.client.app).values()):
         if route.path.startswith("/api/"):
-            path = route.path.replace(":[0-9]{1,15}", "").replace(":[^/]+", "")
+            path = re.sub(r":(?:[^{}]|\{[^{}]*\})+(?=\})", "", route.path)  # the form of a part
             assert f"`{route.method} {path}`" in text
     await api.job()
     await api.call("POST", "/jobs/1/run")

@@ -94,6 +94,13 @@ async def test_many_jobs_by_ids_or_by_a_filter(api: Api) -> None:
     documents = (await response.text()).split("---\n")[1:]
     assert response.content_type == "application/yaml"
     assert [read_yaml(each).value["name"] for each in documents] == ["a", "c"]
+    response = await api.admin.client.post(
+        "/api/v1/jobs/import?executor_id=1",
+        data="name: d\nhandler: h\n---\nname: e\nhandler: h\nprioriti: 1\n",
+        headers=api.headers | {"Content-Type": "application/yaml"},
+    )
+    [problem] = (await response.json())["error"]["problems"]
+    assert (problem["field"], problem["line"]) == ("prioriti", 6)
     _, told = await api.call("POST", "/jobs/delete", {"filter": {"owner": "maria"}})
     assert told["jobs"] == [a, b]
     assert await names(api, "") == ["c"]

@@ -299,12 +299,17 @@ def test_a_taken_port_is_one_sentence_and_leaves_no_trace(tmp_path: Path) -> Non
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        done = run("serve", "--data-dir", str(tmp_path / "data"), "--port", port)
+        data = ("--data-dir", str(tmp_path / "data"))
+        done = run("serve", *data, "--port", port)
+        scraped = run(
+            "serve", *data, "--port", str(free_port()), environment={"TICKWHEEL_METRICS_PORT": port}
+        )
 
-    assert done.returncode == 1
-    assert done.stderr == (
-        f"tickwheel: port {port} is in use by another program; choose one with --port\n"
-    )
+    for failed, way in ((done, "--port"), (scraped, "TICKWHEEL_METRICS_PORT")):
+        assert failed.returncode == 1
+        assert failed.stderr == (
+            f"tickwheel: port {port} is in use by another program; choose one with {way}\n"
+        )
     assert (tmp_path / "data" / "tickwheel.db").stat().st_size == 0
 
 
@@ -409,6 +414,7 @@ class Demo:
              *arguments],
             log,
             directory=ROOT,
+            death_signal=signal.SIGTERM,
         )  # fmt: skip
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
@@ -440,18 +446,25 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
     with demo.process:
         demo.process.wait_for_line(ONE_TIME, timeout_seconds=60)
         demo.process.wait_for_line(f"http://127.0.0.1:{demo.port}")
+        metrics = demo.process.wait_for_line(r"http://127\.0\.0\.1:\d+/metrics")[0]
+        with urllib.request.urlopen(metrics, timeout=30) as answer:
+            assert re.search(rb'tickwheel_build_info\{[^}]*admin="demo"', answer.read())
         wait_until(
-            lambda: demo.query("SELECT id FROM job WHERE name = 'morning-prices'"),
+            lambda: demo.query("SELECT id FROM job WHERE name = 'price-round'"),
             timeout_seconds=30,
-            what="the job that a node declares in its code",
+            what="the job and the workflow that a node declares in its code",
         )
-        assert [name for (name,) in demo.query("SELECT name FROM job ORDER BY name")] == [
+        of_jobs = "SELECT name FROM alarm_rule WHERE job_id IS NOT NULL ORDER BY name"
+        assert demo.query(of_jobs) == [("failed",), ("slow",)]
+        listed = "SELECT name FROM job WHERE deleted_at = 0 ORDER BY name"  # steps' jobs are not
+        assert [name for (name,) in demo.query(listed)] == [
             "archive-orders", "close-day", "copy-archive", "count-words", "disk-space",
             "find-primes", "flaky", "import-orders", "kernel", "mail-digest", "mail-invoices",
-            "minutely-cleanup", "monthly-sales", "morning-prices", "ping-console", "poll-feeds",
-            "price-list", "quick", "read-ledger", "rebuild-index",
+            "minutely-cleanup", "monthly-sales", "morning-prices", "old-exports", "ping-console",
+            "poll-feeds", "price-list", "price-round", "quick", "read-ledger", "rebuild-index",
             "refresh-customer", "send-newsletter", "slow-report", "statements", "stock-sync",
             "stocktaking", "sync-export", "sync-orders", "train-model", "warm-cache",
+            "weekly-figures",
         ]  # fmt: skip
         wait_until(
             lambda: demo.query("SELECT id FROM run WHERE state = 'succeeded'"),
@@ -471,10 +484,19 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
             lambda: (
                 demo.query(
                     "SELECT DISTINCT job.name FROM run JOIN job ON job.id = run.job_id"
-                    " WHERE job.handler IN ('script', 'command', 'http', 'sql')"
+                    " WHERE job.handler IN ('script', 'command', 'http', 'sql', 'file')"
                     " AND job.name != 'count-words' AND run.state = 'succeeded' ORDER BY job.name"
                 )
-                == [("disk-space",), ("kernel",), ("monthly-sales",), ("ping-console",)]
+                == [
+                    (name,)
+                    for name in (
+                        "disk-space",
+                        "kernel",
+                        "monthly-sales",
+                        "old-exports",
+                        "ping-console",
+                    )
+                ]
             ),
             timeout_seconds=90,
             what="a run of each kind that an agent has",
@@ -494,7 +516,7 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
     with again.process:
         again.process.wait_for_line(r"reset-password admin", timeout_seconds=60)
         assert not re.search(ONE_TIME, again.process.output())
-        assert again.query("SELECT count(*) FROM job") == [(30,)]
+        assert again.query("SELECT count(*) FROM job WHERE deleted_at = 0") == [(33,)]
         assert again.query("SELECT max(id) FROM run") >= runs
         wait_until(
             lambda: again.query("SELECT id FROM node WHERE state = 'live'"), what="a live node"
@@ -513,11 +535,14 @@ def test_the_demo_deletes_only_a_demos_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_starts_afresh_when_told_to(tmp_path: Path) -> None:
+def test_a_demo_has_its_directory_alone_and_starts_afresh_when_told_to(tmp_path: Path) -> None:
     for flags in (["--nodes", "0"], ["--reset", "--nodes", "0"]):
         demo = Demo(tmp_path, *flags)
         with demo.process:
             demo.process.wait_for_line(ONE_TIME, timeout_seconds=60)
+            other = run("demo", "--directory", str(demo.directory), "--port", str(free_port()))
+            assert other.returncode == 1
+            assert "a demo already runs" in other.stderr
             assert demo.process.stop(timeout_seconds=60) == 0
 
 
@@ -539,13 +564,3 @@ def test_what_the_demo_lacks_is_one_sentence(tmp_path: Path) -> None:
             assert done.returncode == 1
             assert (done.stdout + done.stderr).count("\n") == 1
             assert f"tickwheel: {sentence}" in done.stderr
-
-
-def test_two_demos_do_not_share_a_directory(tmp_path: Path) -> None:
-    demo = Demo(tmp_path, "--nodes", "0")
-    with demo.process:
-        demo.process.wait_for_line(ONE_TIME, timeout_seconds=60)
-        other = run("demo", "--directory", str(demo.directory), "--port", str(free_port()))
-        assert other.returncode == 1
-        assert "a demo already runs" in other.stderr
-        demo.process.stop(timeout_seconds=60)

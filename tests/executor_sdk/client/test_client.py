@@ -24,6 +24,7 @@ from tickwheel_executor import (
 from tickwheel_executor.client import api as client_api
 from tickwheel_executor.client import client as client_module
 from tickwheel_executor.settings import check_client
+from tickwheel_executor.tls import TlsSettings
 
 TOKEN = "twt_" + "t" * 40
 NOBODY = "http://127.0.0.1:9"  # the port of "discard", where nothing listens
@@ -345,4 +346,4 @@ def test_what_cannot_work_is_said_at_once(given: dict[str, Any], words: str) -> 
 def test_the_environment_fills_in_what_is_not_given() -> None:
     environ = {"TICKWHEEL_ADMINS": "http://a:8500,http://b", "TICKWHEEL_API_TOKEN": TOKEN}
     found = check_client(admins=None, token=None, environ=environ)
-    assert found == (("http://a:8500", "http://b"), TOKEN)
+    assert found == (("http://a:8500", "http://b"), TOKEN, TlsSettings())

@@ -1,4 +1,4 @@
-"""A private Galera cluster: two MariaDB servers that certify each other's transactions.
+"""A private Galera cluster: MariaDB servers that certify each other's transactions.
 
 Row locks are local to a server. Two transactions on different servers that wrote the same row both
 go on until one commits; the other then fails with 1213, at its next statement or at its commit.
@@ -107,13 +107,14 @@ class GaleraServer(MariaDB):
 
 
 class Galera:
-    """A cluster of two servers."""
+    """A cluster of two servers, or of more."""
 
-    def __init__(self) -> None:
+    def __init__(self, servers: int = 2) -> None:
         self.servers: list[GaleraServer] = []
         try:
             self.servers.append(GaleraServer())
-            self.servers.append(GaleraServer(self.servers[0]))
+            while len(self.servers) < servers:
+                self.servers.append(GaleraServer(self.servers[0]))
         except BaseException:
             self.close()
             raise
@@ -147,7 +148,7 @@ class Galera:
         )
 
     def close(self) -> None:
-        """End both servers at once and delete their data."""
+        """End all servers at once and delete their data."""
         for server in reversed(self.servers):
             server.close()
 
@@ -156,3 +157,38 @@ class Galera:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class GaleraTrio(Galera):
+    """A cluster of three whose first server alone is written to, until it dies."""
+
+    def __init__(self) -> None:
+        self._dead: list[GaleraServer] = []
+        super().__init__(servers=3)
+
+    @property
+    def port(self) -> int:
+        """Of the server that is written to."""
+        return self.servers[0].port
+
+    def url(self, database: str) -> str:
+        return self.servers[0].url(database)
+
+    def kill_primary(self) -> None:
+        """`kill -9`; the other two are a majority."""
+        self.servers[0].crash()
+
+    def fail_over(self) -> int:
+        """Return the port of the next server, when it takes statements again."""
+        self._dead.append(self.servers.pop(0))
+        wait_until(
+            lambda: self.servers[0].status("wsrep_ready") == "ON",
+            timeout_seconds=60,
+            what="the cluster to go on without the server",
+        )
+        return self.port
+
+    def close(self) -> None:
+        super().close()
+        for server in self._dead:
+            server.close()

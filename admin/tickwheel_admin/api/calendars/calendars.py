@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 from aiohttp import web
 
-from tickwheel_admin.api.answers import answer, instant, page_view
+from tickwheel_admin.api.answers import NewVersionJson, PageJson, answer, instant, page_view
+from tickwheel_admin.api.calendars.shapes import (
+    CalendarChangeJson,
+    CalendarConfigJson,
+    CalendarDetailJson,
+    CalendarJson,
+    ImportedDaysJson,
+)
 from tickwheel_admin.api.inputs import (
     ID,
+    PAGING,
     body_fields,
     page_of,
     path_id,
@@ -27,28 +35,52 @@ from tickwheel_admin.services.calendars.service import (
 from tickwheel_admin.web.body import read_json
 from tickwheel_admin.web.i18n import language_of, translate
 from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.input_fields import given, member, text
 from tickwheel_admin.web.keys import SERVICES
-from tickwheel_admin.web.routes import Routes
+from tickwheel_admin.web.routes import NoContent, Routes
 
 routes = Routes()
 
 _ALL = "/api/v1/calendars"
+_TEXT = text("text", "A part of the name, in any case.", max_chars=1_000)
+_FORMAT = member(
+    "format", "Of the content.", CalendarFormat, default=CalendarFormat.CSV, required=True
+)
+_CONTENT = given("content", "The text of the file.", str, required=True)
 _ONE = f"{_ALL}/{{calendar_id:{ID}}}"
 
 
-@routes.get(_ALL, permission=Permission.LOGGED_IN, api=True)
+@routes.get(
+    _ALL,
+    permission=Permission.LOGGED_IN,
+    api=True,
+    query=(_TEXT, *PAGING),
+    answers=PageJson[CalendarJson],
+)
 async def list_calendars(request: web.Request) -> web.Response:
-    fields = query_fields(request, ("text", "cursor", "limit"))
+    """A page of calendars, by name."""
+    fields = query_fields(request)
+    found = _TEXT.of(fields)
     cursor, limit = page_of(fields)
     raise_if_any(fields.problems)
     page = await request.app[SERVICES].calendars.page(
-        actor_of(request), text=str(fields.raw.get("text", ""))[:200], cursor=cursor, limit=limit
+        actor_of(request), text=found[:200], cursor=cursor, limit=limit
     )
     return answer(page_view(page, calendar_view))
 
 
-@routes.post(_ALL, permission=Permission.DEVELOP, api=True, on_all=True)
+@routes.post(
+    _ALL,
+    permission=Permission.DEVELOP,
+    api=True,
+    on_all=True,
+    body=CalendarConfigJson,
+    answers=NewVersionJson,
+    status=201,
+    conflicts=("calendar.name_taken",),
+)
 async def create_calendar(request: web.Request) -> web.Response:
+    """Add a calendar."""
     calendars, actor = request.app[SERVICES].calendars, actor_of(request)
     calendar_id = await calendars.create(actor, await read_json(request))
     detail = await calendars.get(actor, calendar_id)
@@ -56,15 +88,25 @@ async def create_calendar(request: web.Request) -> web.Response:
     return answer(new, status=201, location=f"{_ALL}/{calendar_id}")
 
 
-@routes.get(_ONE, permission=Permission.LOGGED_IN, api=True)
+@routes.get(_ONE, permission=Permission.LOGGED_IN, api=True, answers=CalendarDetailJson)
 async def get_calendar(request: web.Request) -> web.Response:
+    """One calendar, with what uses it."""
     calendar_id = path_id(request, "calendar_id")
     detail = await request.app[SERVICES].calendars.get(actor_of(request), calendar_id)
     return answer(calendar_detail_view(detail))
 
 
-@routes.put(_ONE, permission=Permission.DEVELOP, api=True, on_all=True)
+@routes.put(
+    _ONE,
+    permission=Permission.DEVELOP,
+    api=True,
+    on_all=True,
+    body=CalendarChangeJson,
+    answers=NewVersionJson,
+    conflicts=("calendar.changed", "calendar.name_taken"),
+)
 async def update_calendar(request: web.Request) -> web.Response:
+    """Replace what a calendar says."""
     calendar_id = path_id(request, "calendar_id")
     raw = await read_json(request)
     if "id" in raw and taken_id(raw, "id") != calendar_id:
@@ -78,22 +120,39 @@ async def update_calendar(request: web.Request) -> web.Response:
     return answer({"id": calendar_id, "version": version})
 
 
-@routes.delete(_ONE, permission=Permission.DEVELOP, api=True, on_all=True)
+@routes.delete(
+    _ONE,
+    permission=Permission.DEVELOP,
+    api=True,
+    on_all=True,
+    answers=NoContent,
+    conflicts=(
+        "calendar.in_use",
+        "calendar.in_use_by_rules",
+        "calendar.in_use_unseen",
+        "calendar.is_base",
+    ),
+)
 async def delete_calendar(request: web.Request) -> web.Response:
+    """Delete a calendar that nothing uses."""
     await request.app[SERVICES].calendars.delete(actor_of(request), path_id(request, "calendar_id"))
     return web.Response(status=204)
 
 
-@routes.post(f"{_ALL}/import", permission=Permission.LOGGED_IN, api=True)
+@routes.post(
+    f"{_ALL}/import",
+    permission=Permission.LOGGED_IN,
+    api=True,
+    body=(_FORMAT, _CONTENT),
+    answers=ImportedDaysJson,
+)
 async def import_days(request: web.Request) -> web.Response:
     """The days in a file, for a calendar that is saved afterwards. Changes nothing."""
-    fields = await body_fields(request, ("format", "content"))
-    if not fields.has("format"):
-        fields.refuse("format", "required", "This is required.")
-    wanted = fields.member("format", CalendarFormat, default=CalendarFormat.CSV)
-    content = fields.raw.get("content")
-    if not isinstance(content, str):
-        fields.refuse("content", "required", "This is required.")
+    fields = await body_fields(request)
+    wanted = _FORMAT.of(fields)
+    content = _CONTENT.of(fields)
+    if content is not None and not isinstance(content, str):
+        fields.refuse("content", "wrong_type", "This must be text.")
     raise_if_any(fields.problems)
     found = await request.app[SERVICES].calendars.import_preview(
         actor_of(request), str(content), format=wanted
@@ -101,19 +160,22 @@ async def import_days(request: web.Request) -> web.Response:
     return answer(_imported_view(found, language_of(request)))
 
 
-def calendar_view(item: CalendarItem) -> dict[str, Any]:
+def calendar_view(item: CalendarItem) -> CalendarJson:
     return {
         "id": item.id,
         "version": item.version,
         "changed_at": instant(item.changed_at),
         "created_at": instant(item.created_at),
         "used_by_triggers": item.triggers,
-        "config": calendar_to_raw(item.name, item.description, item.spec),
+        "config": cast(
+            "CalendarConfigJson", calendar_to_raw(item.name, item.description, item.spec)
+        ),
     }
 
 
-def calendar_detail_view(detail: CalendarDetail) -> dict[str, Any]:
-    return calendar_view(detail.item) | {
+def calendar_detail_view(detail: CalendarDetail) -> CalendarDetailJson:
+    return {
+        **calendar_view(detail.item),
         "used_by": [
             {
                 "job_id": user.job_id,
@@ -128,7 +190,7 @@ def calendar_detail_view(detail: CalendarDetail) -> dict[str, Any]:
     }
 
 
-def _imported_view(found: ImportedDays, language: str) -> dict[str, Any]:
+def _imported_view(found: ImportedDays, language: str) -> ImportedDaysJson:
     return {
         "dates": found.dates,
         "yearly": found.yearly,

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from tickwheel_admin.api.answers import instant
+from tickwheel_admin.api.executors.shapes import (
+    CallsJson,
+    ExecutorDetailJson,
+    ExecutorJson,
+    NewExecutorJson,
+    NodeDetailJson,
+    NodeJson,
+)
 from tickwheel_admin.api.runs.views import run_summary_view, run_view
 from tickwheel_admin.domain.executors.node import ANY_HANDLER
 from tickwheel_admin.services.executors.nodes import NodeDetail
@@ -18,12 +25,12 @@ from tickwheel_admin.services.executors.service import (
 )
 
 
-def executor_view(item: ExecutorItem) -> dict[str, Any]:
+def executor_view(item: ExecutorItem) -> ExecutorJson:
     return {
         "id": item.id,
         "name": item.name,
         "description": item.description,
-        "protocol": item.protocol.value,
+        "protocol": item.protocol,
         "live_nodes": item.live_nodes,
         "slots": item.slots,
         "in_use": item.in_use,
@@ -32,15 +39,16 @@ def executor_view(item: ExecutorItem) -> dict[str, Any]:
         "waiting_since": instant(item.waiting_since),
         "paused_at": instant(item.paused_at),
         "old_token_until": instant(item.old_token_until),
-        "code_jobs": item.code_jobs.value,
+        "code_jobs": item.code_jobs,
         "scripts": item.scripts,
         "declared_waiting": item.declared_waiting,
         "created_at": instant(item.created_at),
     }
 
 
-def executor_detail_view(detail: ExecutorDetail) -> dict[str, Any]:
-    return executor_view(detail.item) | {
+def executor_detail_view(detail: ExecutorDetail) -> ExecutorDetailJson:
+    return {
+        **executor_view(detail.item),  # type: ignore[typeddict-item]  # it has no xxl_job
         "handlers": list(detail.handlers),
         "schemas": {
             handler: json.loads(text)
@@ -48,22 +56,22 @@ def executor_detail_view(detail: ExecutorDetail) -> dict[str, Any]:
             if handler != ANY_HANDLER
         },
         "nodes": [
-            node_view(each) | {"running": [run_summary_view(mark) for mark in each.running]}
+            {**node_view(each), "running": [run_summary_view(mark) for mark in each.running]}
             for each in detail.nodes
         ],
     }
 
 
-def new_executor_view(new: NewExecutor) -> dict[str, Any]:
+def new_executor_view(new: NewExecutor) -> NewExecutorJson:
     return {"id": new.id, "name": new.name, "token": new.token}
 
 
-def node_view(view: NodeView) -> dict[str, Any]:
+def node_view(view: NodeView) -> NodeJson:
     node = view.node
     return {
         "id": node.id,
         "name": node.name,
-        "state": node.state.value,
+        "state": node.state,
         "draining": node.draining,
         "cordoned": node.cordoned,
         "drain_wanted": node.drain_wanted,
@@ -86,7 +94,7 @@ def node_view(view: NodeView) -> dict[str, Any]:
     }
 
 
-def _calls_view(called: StoredXxlAddress | None) -> dict[str, Any]:
+def _calls_view(called: StoredXxlAddress | None) -> CallsJson:
     """How an admin gets on with a node that it calls; nothing of nodes that connect."""
     if called is None:
         return {}
@@ -99,8 +107,9 @@ def _calls_view(called: StoredXxlAddress | None) -> dict[str, Any]:
     }
 
 
-def node_detail_view(detail: NodeDetail) -> dict[str, Any]:
-    return node_view(detail.view) | {
+def node_detail_view(detail: NodeDetail) -> NodeDetailJson:
+    return {
+        **node_view(detail.view),
         "executor_id": detail.node.executor_id,
         "executor_name": detail.executor_name,
         "running": [run_view(item) for item in detail.running],

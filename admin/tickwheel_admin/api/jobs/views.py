@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import cast
 
 from tickwheel_admin.api.answers import instant, instants
+from tickwheel_admin.api.jobs.config_types import JobConfigJson
+from tickwheel_admin.api.jobs.shapes import JobDetailJson, JobJson, TriggerJson
 from tickwheel_admin.api.runs.views import run_summary_view
 from tickwheel_admin.domain.input.job import job_to_raw, trigger_to_raw
 from tickwheel_admin.domain.triggers.trigger import Trigger
 from tickwheel_admin.services.jobs.service import JobDetail, JobItem
 
 
-def job_view(item: JobItem) -> dict[str, Any]:
+def job_view(item: JobItem) -> JobJson:
     job = item.job
     return {
         "id": job.id,
@@ -28,25 +30,27 @@ def job_view(item: JobItem) -> dict[str, Any]:
         "recent_succeeded": item.succeeded,
         "usual_duration_ms": item.usual_ms,
         "last_run": None if item.last is None else run_summary_view(item.last),
-        "config": job_to_raw(job.config),
+        "config": cast("JobConfigJson", job_to_raw(job.config)),
     }
 
 
-def job_detail_view(detail: JobDetail) -> dict[str, Any]:
-    return job_view(detail.item) | {
+def job_detail_view(detail: JobDetail) -> JobDetailJson:
+    return {
+        **job_view(detail.item),
         "triggers": [trigger_view(trigger) for trigger in detail.item.triggers],
         "next_fires": instants(detail.next_fires),
         "executor_paused_at": instant(detail.executor_paused_at),
         "everything_paused_at": instant(detail.everything_paused_at),
         "recent_runs": [run_summary_view(mark) for mark in detail.item.recent],
+        "git_owner": detail.git_owner,
         "schema": None if detail.schema is None else json.loads(detail.schema),
     }
 
 
-def trigger_view(trigger: Trigger) -> dict[str, Any]:
+def trigger_view(trigger: Trigger) -> TriggerJson:
     return {
         "id": trigger.id,
-        "state": trigger.state.value,
+        "state": trigger.state,
         "reason": trigger.reason,
         "paused": trigger.paused,
         "next_fire_at": instant(trigger.next_fire_at),

@@ -6,12 +6,16 @@ from aiohttp import web
 
 from tickwheel_admin.api.answers import answer
 from tickwheel_admin.api.inputs import (
+    PARAMETERS,
+    REQUIRED_KEY,
     body_fields,
     parameters_of,
     request_key_of,
 )
-from tickwheel_admin.api.many import cursor_of, ids_or_filter
-from tickwheel_admin.api.runs.queries import FILTER, revision_of, run_query_of
+from tickwheel_admin.api.many import chosen, cursor_of, ids_or_filter
+from tickwheel_admin.api.runs.queries import FILTER_IN_BODY, REVISION, run_query_of
+from tickwheel_admin.api.runs.runs import FAILED_SHARDS_ONLY
+from tickwheel_admin.api.runs.shapes import BulkJson
 from tickwheel_admin.api.runs.views import bulk_view
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.fields import Fields, raise_if_any
@@ -19,36 +23,53 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.runs.bulk import MAX_IDS
 from tickwheel_admin.services.runs.service import RunQuery
 from tickwheel_admin.web.identity import actor_of
+from tickwheel_admin.web.input_fields import boolean
 from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import Routes
 
 routes = Routes()
 
-_CHOSEN = ("runs", "filter", "cursor")
+_CHOSEN = chosen("runs", most=MAX_IDS, filter_fields=FILTER_IN_BODY)
+_INCLUDE_RETRIED = boolean(
+    "include_retried", "Also runs with a retry that has succeeded or goes on."
+)
 
 
-@routes.post("/api/v1/runs/cancel", permission=Permission.OPERATE, api=True)
+@routes.post(
+    "/api/v1/runs/cancel",
+    permission=Permission.OPERATE,
+    api=True,
+    body=_CHOSEN,
+    answers=BulkJson,
+)
 async def cancel_runs(request: web.Request) -> web.Response:
-    fields = await body_fields(request, _CHOSEN)
-    chosen = _chosen(fields)
+    """Stop many runs."""
+    fields = await body_fields(request)
+    wanted = _chosen(fields)
     raise_if_any(fields.problems)
     service, actor = request.app[SERVICES].runs, actor_of(request)
-    if isinstance(chosen, RunQuery):
-        bulk = await service.cancel_matching(actor, chosen, cursor=cursor_of(fields))
+    if isinstance(wanted, RunQuery):
+        bulk = await service.cancel_matching(actor, wanted, cursor=cursor_of(fields))
     else:
-        bulk = await service.cancel_many(actor, chosen)
+        bulk = await service.cancel_many(actor, wanted)
     return answer(bulk_view(bulk))
 
 
-@routes.post("/api/v1/runs/retry", permission=Permission.OPERATE, api=True)
+@routes.post(
+    "/api/v1/runs/retry",
+    permission=Permission.OPERATE,
+    api=True,
+    body=(*_CHOSEN, PARAMETERS, FAILED_SHARDS_ONLY, REVISION, _INCLUDE_RETRIED),
+    headers=(REQUIRED_KEY,),
+    answers=BulkJson,
+)
 async def retry_runs(request: web.Request) -> web.Response:
-    fields = await body_fields(
-        request, (*_CHOSEN, "parameters", "failed_shards_only", "revision", "include_retried")
-    )
-    chosen = _chosen(fields)
-    failed_shards_only = fields.boolean("failed_shards_only", default=False)
-    revision = revision_of(fields)
-    include_retried = fields.boolean("include_retried", default=False)
+    """Retry many runs."""
+    fields = await body_fields(request)
+    wanted = _chosen(fields)
+    failed_shards_only = FAILED_SHARDS_ONLY.of(fields)
+    revision = REVISION.of(fields)
+    include_retried = _INCLUDE_RETRIED.of(fields)
     raise_if_any(fields.problems)
     request_key = request_key_of(request)
     if request_key is None:
@@ -59,10 +80,10 @@ async def retry_runs(request: web.Request) -> web.Response:
         )
     service, actor = request.app[SERVICES].runs, actor_of(request)
     parameters = parameters_of(fields.raw)
-    if isinstance(chosen, RunQuery):
+    if isinstance(wanted, RunQuery):
         bulk = await service.retry_matching(
             actor,
-            chosen,
+            wanted,
             request_key=request_key,
             cursor=cursor_of(fields),
             parameters=parameters,
@@ -73,7 +94,7 @@ async def retry_runs(request: web.Request) -> web.Response:
     else:
         bulk = await service.retry_many(
             actor,
-            chosen,
+            wanted,
             request_key=request_key,
             parameters=parameters,
             failed_shards_only=failed_shards_only,
@@ -84,4 +105,6 @@ async def retry_runs(request: web.Request) -> web.Response:
 
 
 def _chosen(fields: Fields) -> list[int] | RunQuery:
-    return ids_or_filter(fields, "runs", most=MAX_IDS, filter_fields=FILTER, query_of=run_query_of)
+    return ids_or_filter(
+        fields, "runs", most=MAX_IDS, filter_fields=FILTER_IN_BODY, query_of=run_query_of
+    )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tickwheel_admin.api.answers import instant
+from tickwheel_admin.api.runs.shapes import ChoiceJson, NodeChoiceJson, WaitingJson
 from tickwheel_admin.domain.routing.choice import Choice, choice_of
 from tickwheel_admin.domain.routing.reasons import sentences
 from tickwheel_admin.services.runs.waiting import Waiting
 from tickwheel_admin.web.i18n import translate
 
 
-def choice_view(stored: str | None, language: str) -> dict[str, Any]:
+def choice_view(stored: str | None, language: str) -> NodeChoiceJson:
     """The reason of an attempt's node: sentences for people, and the facts for programs."""
     choice = choice_of(stored)
     if choice is None:
@@ -20,7 +19,7 @@ def choice_view(stored: str | None, language: str) -> dict[str, Any]:
     return {"why_node": " ".join(told), "choice": _facts(choice)}
 
 
-def waiting_view(waiting: Waiting | None, language: str) -> dict[str, Any]:
+def waiting_view(waiting: Waiting | None, language: str) -> WaitingJson:
     """What a queued run waits for; nulls for any other run."""
     if waiting is None:
         return {
@@ -39,13 +38,13 @@ def waiting_view(waiting: Waiting | None, language: str) -> dict[str, Any]:
     }
 
 
-def _facts(choice: Choice) -> dict[str, Any]:
+def _facts(choice: Choice) -> ChoiceJson:
     return {
         "by": choice.by,
         "candidates": choice.candidates,
         "used": choice.used,
         "slots": choice.slots,
-        "passed_over": [{"node": each.node, "why": each.why.value} for each in choice.passed],
+        "passed_over": [{"node": each.node, "why": each.why} for each in choice.passed],
         "more_passed_over": choice.more_passed,
         "detail": list(choice.detail),
     }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from tickwheel_admin.api.runs.shapes import MisfireJson
 from tickwheel_admin.domain.errors import Word
 from tickwheel_admin.domain.fields import instant_to_iso
 from tickwheel_admin.domain.planning.missed_fires import MissedFires, missed_fires_of
@@ -29,7 +28,7 @@ def run_message(run: Run, language: str) -> str | None:
     return None if words is None else translate(words, {}, language)
 
 
-def misfire_view(run: Run) -> dict[str, Any] | None:
+def misfire_view(run: Run) -> MisfireJson | None:
     """The missed fires that a skipped run stands for; null for any other run."""
     missed = missed_fires_of(run)
     if missed is None:
@@ -39,7 +38,7 @@ def misfire_view(run: Run) -> dict[str, Any] | None:
         "capped": missed.capped,
         "first_at": instant_to_iso(missed.first_at),
         "last_at": instant_to_iso(missed.last_at),
-        "policy": None if missed.policy is None else missed.policy.value,
+        "policy": missed.policy,
         "made_up": missed.made_up,
     }
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tickwheel_admin.api.answers import instant, json_or_text
 from tickwheel_admin.api.runs.choice_views import choice_view, waiting_view
 from tickwheel_admin.api.runs.labels import misfire_view, run_message
+from tickwheel_admin.api.runs.shapes import (
+    BulkJson,
+    LogJson,
+    MatchingJson,
+    RunDetailJson,
+    RunJson,
+    RunSummaryJson,
+)
+from tickwheel_admin.domain.backfills.backfill import backfill_of
 from tickwheel_admin.domain.runs.run import Origin
+from tickwheel_admin.domain.runs.trace import trace_id_of
 from tickwheel_admin.services.jobs.service import RunSummary
 from tickwheel_admin.services.runs.service import Bulk, LogPage, Matching, RunDetail, RunItem
 from tickwheel_admin.web.i18n import ENGLISH
 
 
-def run_summary_view(run: RunSummary) -> dict[str, Any]:
+def run_summary_view(run: RunSummary) -> RunSummaryJson:
     return {
         "id": run.id,
-        "state": run.state.value,
+        "state": run.state,
         "scheduled_at": instant(run.scheduled_at),
         "started_at": instant(run.started_at),
         "ended_at": instant(run.ended_at),
@@ -25,7 +33,7 @@ def run_summary_view(run: RunSummary) -> dict[str, Any]:
     }
 
 
-def run_view(item: RunItem, language: str = ENGLISH) -> dict[str, Any]:
+def run_view(item: RunItem, language: str = ENGLISH) -> RunJson:
     """A run in the reader's language; its `reason` is the same in every one."""
     run = item.run
     return {
@@ -35,24 +43,28 @@ def run_view(item: RunItem, language: str = ENGLISH) -> dict[str, Any]:
         "job_revision": None if run.origin is Origin.TRY else run.job_revision,
         "executor_id": run.executor_id,
         "executor_name": item.executor_name,
-        "state": run.state.value,
+        "state": run.state,
         "reason": run.reason,
         "message": run_message(run, language),
         "misfire": misfire_view(run),
-        "origin": run.origin.value,
+        "origin": run.origin,
         "trigger_id": run.trigger_id,
         "requested_by": run.requested_by,
         "retry_of": run.retry_of,
         "retried_as": None
         if item.retried is None
-        else {"run_id": item.retried.last.id, "state": item.retried.last.state.value},
+        else {"run_id": item.retried.last.id, "state": item.retried.last.state},
         "resolved": item.is_made_good,
         "parent_run_id": run.parent_run_id,
+        "backfill_id": backfill_of(run),
+        "trace_id": trace_id_of(run),
         "shard_index": run.shard_index,
         "shard_total": run.shard_total,
         "fire_id": run.fire_id,
         "scheduled_at": instant(run.scheduled_at),
         "nominal_at": instant(run.works_for_at),
+        "interval_start": instant(run.interval_start),
+        "interval_end": None if run.interval_start is None else instant(run.works_for_at),
         # A run that waits for an earlier one is due when that has ended.
         "due_at": None if run.is_parked else instant(run.due_at),
         "started_at": instant(run.started_at),
@@ -71,7 +83,7 @@ def run_view(item: RunItem, language: str = ENGLISH) -> dict[str, Any]:
     }
 
 
-def run_detail_view(detail: RunDetail, language: str) -> dict[str, Any]:
+def run_detail_view(detail: RunDetail, language: str) -> RunDetailJson:
     run = detail.item.run
     return {
         **run_view(detail.item, language),
@@ -82,7 +94,7 @@ def run_detail_view(detail: RunDetail, language: str) -> dict[str, Any]:
         "attempts": [
             {
                 "attempt": each.attempt.attempt,
-                "state": each.attempt.state.value,
+                "state": each.attempt.state,
                 "reason": each.attempt.reason,
                 "message": each.attempt.message,
                 "node_id": each.attempt.node_id,
@@ -113,11 +125,11 @@ def run_detail_view(detail: RunDetail, language: str) -> dict[str, Any]:
     }
 
 
-def matching_view(matching: Matching) -> dict[str, Any]:
+def matching_view(matching: Matching) -> MatchingJson:
     return {"runs": matching.runs, "capped": matching.capped}
 
 
-def bulk_view(bulk: Bulk) -> dict[str, Any]:
+def bulk_view(bulk: Bulk) -> BulkJson:
     return {
         "done": bulk.done,
         "runs": list(bulk.runs),
@@ -126,14 +138,14 @@ def bulk_view(bulk: Bulk) -> dict[str, Any]:
     }
 
 
-def log_view(page: LogPage) -> dict[str, Any]:
+def log_view(page: LogPage) -> LogJson:
     return {
         "attempt": page.attempt,
         "lines": [
             {
                 "seq": line.seq,
                 "at": instant(line.at),
-                "level": line.level.value,
+                "level": line.level,
                 "text": line.text,
             }
             for line in page.lines

@@ -11,6 +11,7 @@ from typing import Protocol
 from tickwheel_admin.cli.common import Failure, config_of, with_services
 from tickwheel_admin.cli.imports.arguments import chosen_executor
 from tickwheel_admin.cli.imports.plan_text import PlanWriter
+from tickwheel_admin.cli.imports.progress import Progress
 from tickwheel_admin.domain.errors import UserError
 from tickwheel_admin.domain.imports.fate import Fate
 from tickwheel_admin.domain.imports.foreign import ForeignCalendar, ForeignJob
@@ -55,6 +56,10 @@ class ForeignScheduler(Protocol):
         """What there is to say about all of it."""
         ...
 
+    def count(self) -> int:
+        """About how many jobs it has."""
+        ...
+
     def calendars(self) -> Sequence[ForeignCalendar]:
         """Its calendars."""
         ...
@@ -75,10 +80,14 @@ def run_import(
     try:
         with opened() as theirs:
 
-            async def work(services: Services) -> int:
-                return await _Import(services, args, theirs).run()
+            async def imported(services: Services) -> int:
+                work = _Import(services, args, theirs)
+                try:
+                    return await work.run()
+                finally:
+                    work.progress.clear()
 
-            return with_services(config_of(args), work)
+            return with_services(config_of(args), imported)
     except (Failure, ScheduleError, SourceError) as error:
         print(f"tickwheel: {error}", file=sys.stderr)
         return COULD_NOT
@@ -94,6 +103,7 @@ class _Import:
         self._theirs = theirs
         self._out = PlanWriter(theirs.title, as_json=args.format == "json")
         self._planned: list[PlannedImport] = []  # when all of it is one transaction
+        self.progress = Progress(theirs.count())
 
     async def run(self) -> int:
         executor = await chosen_executor(self._services, self._args.executor)
@@ -101,14 +111,20 @@ class _Import:
         _print(self._out.begin(self._theirs.remarks, calendars))
         planner = ImportPlanner(executor.id)
         planner.sources(self._theirs.sources)
+        done = 0
+        self.progress.show("Read", done)
         for page in self._theirs.pages():
             jobs = await self._use.plan(COMMAND_LINE, planner, page)
+            done += len(page)
+            self.progress.clear()
             _print(self._out.page(jobs))
+            self.progress.show("Read", done)
             if self._theirs.is_whole:
                 self._planned += jobs
         gone = await self._use.gone(COMMAND_LINE, planner)
         failure = await self._applied(executor.id, calendars) if self._args.apply else None
         done = self._args.apply and failure is None
+        self.progress.clear()
         _print(self._out.end(gone, failure=failure, applied=done))
         if self._args.format == "text":
             print(self._last_words(executor.name, failure))
@@ -136,19 +152,12 @@ class _Import:
                 jobs = await self._use.plan(step.actor, planner, page)
                 await self._use.write(step, planner, jobs, paused=paused)
                 done += len(jobs)
-                self._progress(done)
+                self.progress.show("Imported", done)
         except UserError as error:
             return str(error)
         finally:
             await self._use.end(step)
         return None
-
-    def _progress(self, done: int) -> None:
-        if sys.stderr.isatty():
-            total = sum(self._out.jobs.values())
-            print(f"\r{done:,} of {total:,} jobs", end="", file=sys.stderr, flush=True)
-            if done >= total:
-                print(file=sys.stderr)
 
     def _last_words(self, executor: str, failure: str | None) -> str:
         if failure is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tickwheel_admin.cli.imports.told import (
@@ -16,7 +16,7 @@ from tickwheel_admin.cli.imports.told import (
 )
 from tickwheel_admin.domain.imports.fate import Fate
 from tickwheel_admin.domain.imports.notes import ImportNote
-from tickwheel_admin.domain.input.job import parse_trigger
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.services.imports.calendars import CalendarImport
 from tickwheel_admin.services.imports.plan import PlannedImport
 
@@ -118,9 +118,10 @@ class PlanWriter:
         name = "" if job.of.place.endswith(job.name) else f": {job.name}"
         yield from wrapped(f"{head}{name}{changes}", " " * 6)
         if job.fate is Fate.CREATED:
-            for trigger in job.raw["triggers"][:3]:
-                yield from wrapped(f"      {_when(trigger)}", " " * 8)
-            if (more := len(job.raw["triggers"]) - 3) > 0:
+            specs = () if job.config is None else job.config.triggers
+            for spec, raw in zip(specs[:3], job.raw["triggers"], strict=False):
+                yield from wrapped(f"      {_when(spec, raw)}", " " * 8)
+            if (more := len(specs) - 3) > 0:
                 yield f"      and {more} triggers more"
         for reason in job.reasons:
             yield from wrapped(f"      {reason.text}", " " * 8)
@@ -130,8 +131,7 @@ class PlanWriter:
                 yield from wrapped(f"      ({each.text})", " " * 8)
 
 
-def _when(raw: dict[str, Any]) -> str:
-    spec = parse_trigger(raw)
+def _when(spec: TriggerSpec, raw: Mapping[str, Any]) -> str:
     zone = f" ({spec.timezone})" if spec.timezone else ""
     what = f"{raw['expression']}: " if "expression" in raw else ""
     return f"{what}{spec.describe(str)}{zone}"

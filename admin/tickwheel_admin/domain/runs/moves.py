@@ -133,6 +133,12 @@ def ended(
     return _tried_again(run, done, policy, now=now, retry_after_ms=retry_after_ms, final=final)
 
 
+def having_spawned(run: Run, count: int) -> Run:
+    """A run of a workflow's step that has succeeded, and hands items over."""
+    return replace(run, reason=SPAWNED, message=f"Items spawned: {count:,}.")
+
+
+SPAWNED = "spawned"  # reason: it has succeeded, and its items follow
 _REASONS = {Outcome.SKIPPED: "by_handler"}
 _CANCELLED_FOR = {"covered": "covered"}
 
@@ -201,11 +207,16 @@ def skipped(run: Run, *, reason: str, now: int, message: str | None = None) -> M
 
 
 def node_gone(run: Run, *, now: int) -> Move:
-    """A queued run whose one node is gone: skipped, or failed when it has been tried there."""
+    """A queued run whose one node is gone: skipped, or failed when it has been tried there.
+
+    Its last attempt was lost: so is the run, and a late result of that attempt still ends it.
+    """
     done = skipped(run, reason="node_gone", now=now).after
     if run.tries:
         message = "Its node is gone, and it may run nowhere else."
         done = replace(done, state=RunState.FAILED, message=message)
+    if run.reason == AFTER_LOST:
+        done = replace(done, state=RunState.LOST, claim_token=run.claim_token)
     return Move(before=run, after=done)
 
 

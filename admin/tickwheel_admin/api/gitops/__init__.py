@@ -1,0 +1,1 @@
+"""Directories of files as the state that is wanted."""

@@ -1,0 +1,1 @@
+"""`tickwheel backup` and `tickwheel restore`."""

@@ -1,0 +1,1 @@
+"""The groups of commands, a module for each noun."""

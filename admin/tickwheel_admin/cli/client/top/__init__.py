@@ -1,0 +1,1 @@
+"""`tickwheel top`: what runs and waits, in a terminal."""

@@ -1,0 +1,1 @@
+"""Directories of YAML documents: read, planned, applied and written."""

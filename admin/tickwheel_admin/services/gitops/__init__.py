@@ -1,0 +1,1 @@
+"""Objects as files: plans, their application and exports."""

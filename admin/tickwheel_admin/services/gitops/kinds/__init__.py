@@ -1,0 +1,1 @@
+"""What each type of object asks of plans, one module each."""

@@ -1,0 +1,1 @@
+"""Copies of the whole database: files that are kept, and moves to another one."""

@@ -1,0 +1,1 @@
+"""What `tickwheel doctor` asks of the database."""

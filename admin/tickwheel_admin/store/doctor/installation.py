@@ -1,0 +1,119 @@
+"""What `tickwheel doctor` asks of the installation beside what the overview does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.alarms.notification import NotificationState
+from tickwheel_admin.domain.executors.node import NodeState
+from tickwheel_admin.store.database.tables import (
+    ALIVE,
+    admin,
+    alarm_channel,
+    executor,
+    node,
+    notification,
+)
+from tickwheel_admin.store.triggers.pauses import read_pauses
+
+MAX_MESSAGES = 10_000
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PausedSince:
+    """A pause that lasts."""
+
+    executor: str | None  # None: everything is paused
+    paused_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelFailures:
+    """Messages that a channel did not deliver."""
+
+    name: str
+    failed: int
+    error: str | None  # of one of them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveAdmin:
+    """An admin that is up."""
+
+    name: str
+    url: str
+    version: str
+
+
+def live_admins(conn: sa.Connection, *, now: int) -> list[LiveAdmin]:
+    """Those that are up, by name."""
+    rows = conn.execute(
+        sa.select(admin.c.name, admin.c.url, admin.c.version)
+        .where(admin.c.lease_expires_at > now)
+        .order_by(admin.c.name)
+    )
+    return [LiveAdmin(name=row.name, url=row.url, version=row.version) for row in rows]
+
+
+def sdks_of_nodes(conn: sa.Connection) -> dict[str, int]:
+    """How many live nodes have each SDK."""
+    rows = conn.execute(
+        sa.select(node.c.sdk, sa.func.count().label("nodes"))
+        .where(node.c.state == NodeState.LIVE.value)
+        .group_by(node.c.sdk)
+    )
+    return {row.sdk: row.nodes for row in rows}
+
+
+def pauses_that_last(conn: sa.Connection) -> list[PausedSince]:
+    """Of everything, and of executors that are there."""
+    found = read_pauses(conn)
+    names = {
+        row.id: row.name
+        for row in conn.execute(
+            sa.select(executor.c.id, executor.c.name).where(executor.c.deleted_at == ALIVE)
+        )
+    }
+    lasting = [
+        PausedSince(executor=names[each], paused_at=at)
+        for each, at in sorted(found.executors.items())
+        if at is not None and each in names
+    ]
+    if found.everything is not None:
+        lasting.insert(0, PausedSince(executor=None, paused_at=found.everything))
+    return lasting
+
+
+def failing_channels(conn: sa.Connection, *, now: int) -> list[ChannelFailures]:
+    """Channels with messages of the last day that were given up, or were tried in vain so far."""
+    latest = (
+        sa.select(
+            notification.c.channel_id,
+            notification.c.state,
+            notification.c.attempts,
+            notification.c.error,
+        )
+        .where(notification.c.written_at > now - DAY_MS)
+        .order_by(notification.c.written_at.desc(), notification.c.id.desc())
+        .limit(MAX_MESSAGES)
+        .subquery()
+    )
+    bad = sa.or_(
+        latest.c.state == NotificationState.DEAD.value,
+        sa.and_(latest.c.state == NotificationState.WAITING.value, latest.c.attempts > 0),
+    )
+    rows = conn.execute(
+        sa.select(
+            alarm_channel.c.name,
+            sa.func.count().label("failed"),
+            sa.func.max(latest.c.error).label("error"),
+        )
+        .join(latest, latest.c.channel_id == alarm_channel.c.id)
+        .where(bad, alarm_channel.c.deleted_at == ALIVE, alarm_channel.c.enabled == sa.true())
+        .group_by(alarm_channel.c.name)
+        .order_by(alarm_channel.c.name)
+    )
+    return [ChannelFailures(name=row.name, failed=row.failed, error=row.error) for row in rows]

@@ -1,0 +1,1 @@
+"""What directories of files have applied."""

@@ -1,0 +1,48 @@
+"""What uses the handlers of an executor: hidden jobs of steps, and runs that wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.jobs.job import Job
+from tickwheel_admin.store.database.run_conditions import IS_QUEUED
+from tickwheel_admin.store.database.tables import OF_WORKFLOW, job, job_revision, run
+from tickwheel_admin.store.jobs.jobs import JOB_COLUMNS, WITH_CONFIG, job_from_row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedRun:
+    """A run that waits, and what it was given."""
+
+    id: int
+    job_id: int
+    revision: int
+    parameters: str | None  # None: those of its job
+
+
+def inline_jobs_on(conn: sa.Connection, executor_id: int) -> list[Job]:
+    """Hidden jobs of steps that run on an executor, by id."""
+    rows = conn.execute(
+        sa.select(*JOB_COLUMNS)
+        .join(job_revision, WITH_CONFIG)
+        .where(job.c.executor_id == executor_id, job.c.deleted_at == OF_WORKFLOW)
+        .order_by(job.c.id)
+    )
+    return [job_from_row(row) for row in rows]
+
+
+def queued_runs(conn: sa.Connection, executor_id: int, *, limit: int) -> list[QueuedRun]:
+    """Runs of an executor that wait."""
+    rows = conn.execute(
+        sa.select(run.c.id, run.c.job_id, run.c.job_revision, run.c.parameters)
+        .where(run.c.executor_id == executor_id, IS_QUEUED)
+        .limit(limit)
+    )
+    return [
+        QueuedRun(
+            id=row.id, job_id=row.job_id, revision=row.job_revision, parameters=row.parameters
+        )
+        for row in rows
+    ]

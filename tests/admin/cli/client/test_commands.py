@@ -1,0 +1,210 @@
+"""Every group of commands against a whole admin, without its background loops."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+import yaml
+
+from tests.admin.kit.served import Served, served
+from tickwheel_admin.cli import main
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes
+
+JOBS = """\
+name: report
+handler: report
+tags: [monthly]
+description: Der Bericht – 月报
+triggers:
+  - {kind: cron, expression: 0 7 * * 1-5, timezone: Europe/Berlin}
+  - {kind: fixed_rate, every_seconds: 600}
+---
+name: figures
+workflow:
+  output: sum
+  steps:
+    - {key: fetch, handler: report}
+    - {key: check, approval: {}, needs: [fetch]}
+    - {key: sum, handler: report, needs: [check]}
+"""
+CALENDAR = "name: closed\nyearly: ['12-25']\ndates: [2027-03-26]\n"
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+async def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> AsyncIterator[Command]:
+    """Runs a command in a thread, for an administrator; returns what it printed."""
+    async with served(tmp_path) as admin:
+        monkeypatch.setenv("TICKWHEEL_URL", str(admin.client.make_url("")))
+        headers = await admin.token_for("root", Role.ADMIN)
+        monkeypatch.setenv("TICKWHEEL_API_TOKEN", headers["Authorization"].split()[1])
+
+        async def run(words: str, *more: str, code: int = 0, stdin: str = "") -> str:
+            monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+            done = await asyncio.to_thread(main, [*words.split(), *more])
+            told = capsys.readouterr()
+            assert done == code, told.err
+            return told.out if code == 0 else told.err
+
+        run.admin = admin  # type: ignore[attr-defined]
+        with structlog.testing.capture_logs():
+            yield run
+
+
+async def add_node(admin: Served, executor_id: int) -> None:
+    arrival = Arrival(
+        executor_id=executor_id,
+        node_key="key",
+        name="host-1",
+        sdk="python/1",
+        slots=4,
+        handlers=["report"],
+        unstoppable=[],
+        labels={"zone": "eu", "gpu": ""},
+        weight=1,
+        address="192.0.2.9",
+    )
+    await admin.services.store.run(admit_nodes, [arrival], new_ids=[7], session_ids=[1], admin_id=1)
+
+
+def _taken_away(file: str) -> str:
+    text = Path(file).read_text()
+    Path(file).unlink()
+    return text
+
+
+async def test_an_installation_is_set_up_and_looked_at(command: Command) -> None:
+    made = json.loads(await command("executor create billing -o json"))
+    assert made["token"].startswith("tw")
+    assert made["token"] != (await command("executor token rotate billing --overlap 1h")).strip()
+    await command("executor token end-old billing")
+    assert "Executor billing is paused." in await command("executor pause billing")
+    assert "paused since" in await command("executor show billing")
+    await command("executor resume billing")
+    await add_node(command.admin, made["id"])  # type: ignore[attr-defined]
+
+    assert "gpu,zone=eu" in (await command("node list")).replace("zone=eu,gpu", "gpu,zone=eu")
+    await command("node cordon host-1")
+    assert "cordoned" in await command("node list --executor billing")
+    await command("node drain billing/host-1")
+    assert "safe to stop" in await command("node show host-1")
+    await command("node resume 7")
+    await command("node slots host-1 9")
+    await command("node weight host-1 own")
+    assert json.loads(await command("node show 7 -o json"))["slots_wanted"] == 9
+
+    assert "Secret KEY is set." in await command("secret set billing KEY", stdin="hush-hush\n")
+    assert "hush" not in await command("secret list billing -o yaml")
+    await command("secret delete billing KEY --yes")
+    assert await command("secret list billing") == "It has no secrets.\n"
+
+    added = await command("calendar create -f -", stdin=CALENDAR)
+    assert "Calendar" in added
+    shown = yaml.safe_load(await command("calendar show closed -o yaml"))
+    assert shown["config"]["dates"] == ["2027-03-26"]
+    await command("calendar edit closed -f -", stdin=CALENDAR + "description: holidays\n")
+    assert "holidays" in await command("calendar list")
+    await command("calendar delete closed --yes")
+
+    assert await command("pool list") == "There is no such pool.\n"
+    assert await command("alarm list") == "There is no alarm.\n"
+    assert "Executor billing is deleted." in await command("executor delete billing --yes")
+
+
+async def test_jobs_are_added_changed_run_and_deleted(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await command("executor create billing")
+    assert "Added: job" in await command("job create --executor billing -f -", stdin=JOBS)
+    listed = await command("job list")
+    assert "cron 0 7 * * 1-5, every 600 s" in listed
+    assert "月报" in await command("job show report")
+    exported = await command("job export --tag monthly")
+    assert yaml.safe_load(exported)["name"] == "report"
+    assert [each["name"] for each in yaml.safe_load_all(await command("job export"))] == [
+        "figures",
+        "report",
+    ]
+
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i "s/月报/年报/; s/retries: 0/retries: $RETRIES/" "$1"\n')
+    editor.chmod(0o700)
+    monkeypatch.setenv("EDITOR", str(editor))
+    monkeypatch.setenv("RETRIES", "3")
+    assert "revision 2 now" in await command("job edit billing/report")
+    assert await command("job edit report") == "Nothing was changed.\n"
+    monkeypatch.setenv("RETRIES", "1000")
+    await command("job roll-back report 1")
+    refused = await command("job edit report", code=1)
+    assert "  retries: " in refused
+    assert "retries: 1000" in _taken_away(refused.split("Your text is in ")[1].split(":")[0])
+    await command("job edit report --revision 1 -f -", stdin="name: report\nhandler: x\n", code=1)
+    history = await command("job history report")
+    assert "retries: 0 → 3" in history
+
+    assert "is paused" in await command("job pause report figures")
+    assert "is resumed" in await command("job resume report")
+    started = json.loads(await command("job run report -p month=3 -p note=x --key k1 -o json"))
+    again = await command("run start billing/report -p month=3 -p note=x --key k1 -o json")
+    assert json.loads(again) == started
+    run = json.loads(await command("run show billing/report -o json"))
+    assert (run["id"], run["parameters"]) == (started["run_id"], {"month": 3, "note": "x"})
+    assert "no node" in (await command("run show report")).lower()
+    assert "report" in await command("run list --job report --state queued --since 1d")
+    assert await command("run logs report") == ""
+    assert "asked to stop" in await command("run cancel", str(run["id"]))
+    assert "Waiting for run" in await command("run wait report", code=12)
+    retried = json.loads(await command("run retry", str(run["id"]), "-o", "json"))
+    assert retried["run_id"] != run["id"]
+    assert "Delete report? Give --yes" in await command("job delete report", code=2)
+    assert "Job report is deleted." in await command("job delete report --yes")
+
+
+async def test_workflows_are_shown_with_their_steps(command: Command) -> None:
+    await command("executor create billing")
+    await command("job create --executor billing -f -", stdin=JOBS)
+    assert "billing/figures" in await command("workflow list")
+    graph = await command("workflow show figures")
+    assert "check  approval" in graph
+    await command("run start figures")
+    refused = await command("workflow approve figures check --message yes", code=1)
+    assert "(run.not_begun)" in refused or "(step.not_waiting)" in refused
+    assert "run" in await command("workflow steps figures -o json")
+
+
+async def test_names_are_told_when_they_are_not_clear(command: Command) -> None:
+    for executor in ("billing", "orders"):
+        await command("executor create", executor)
+        await command("job create -f - --executor", executor, stdin="name: a/b\nhandler: x\n")
+    assert "could be several: billing/a/b, orders/a/b" in await command("job show a/b", code=2)
+    assert "orders" in await command("job show orders/a/b")
+    for words in (
+        "job show nothing",
+        "run show 12345",
+        "node show nothing",
+        "executor show nothing",
+        "calendar show nothing",
+        "pool show nothing",
+    ):
+        assert "tickwheel: " in await command(words, code=5)
+
+
+async def test_who_may_not_is_told_so(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    headers = await command.admin.token_for("guest", Role.VIEWER)  # type: ignore[attr-defined]
+    await command("executor create billing")
+    monkeypatch.setenv("TICKWHEEL_API_TOKEN", headers["Authorization"].split()[1])
+    assert "(not_allowed)" in await command("executor pause billing", code=4)
+    monkeypatch.setenv("TICKWHEEL_API_TOKEN", "twa_unknown")
+    assert "(login.required)" in await command("job list", code=4)
