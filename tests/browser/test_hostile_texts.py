@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import BrowserContext, Dialog, Page, expect
+from playwright.sync_api import BrowserContext, Dialog, Page
 
 from tests.browser.conftest import PageErrors
-from tests.browser.kit.consoles import Console, sample_console, stop_time
+from tests.browser.kit.consoles import Console, sample_console, stop_time, wait_until_live
 from tests.browser.kit.hostile_texts import PAYLOAD
 from tests.browser.test_looks import pages_of
 
@@ -43,7 +43,7 @@ def test_no_stored_text_is_more_than_text(
         answer = page.goto(console.url + path)
         assert answer is not None
         assert answer.status < 500, name
-        expect(page.locator("[data-live-state]")).to_have_attribute("data-state", "on")
+        wait_until_live(page)
         if intruders := page.evaluate(INTRUDERS):
             found[name] = intruders
         html = answer.text()

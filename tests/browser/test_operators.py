@@ -1,4 +1,4 @@
-"""People who operate it: what needs attention, the filter of runs, purging, nodes and tokens."""
+"""People who operate it: what needs attention, the filter of runs, purging, nodes, tokens, API."""
 
 from __future__ import annotations
 
@@ -200,3 +200,22 @@ def test_filtering_and_purging_work_without_script(
     page.get_by_role("button", name="See how many").click()
     page.get_by_role("button", name=re.compile(r"^Delete \d+ runs")).click()
     expect(page.locator("#purge")).to_contain_text("runs were deleted")
+
+
+def test_an_endpoint_is_tried(admin_page: Page, console: Console, page_errors: PageErrors) -> None:
+    page = admin_page
+    page_errors.expected.append("404 (Not Found)")
+    page.goto(f"{console.url}/about")
+    page.get_by_role("link", name="API reference").click()
+    page.get_by_role("link", name="GET /api/v1/jobs", exact=True).click()
+    page.get_by_label("limit").fill("1")
+    page.get_by_role("button", name="Send").click()
+    answer = page.get_by_role("status").filter(has=page.locator("#api-status"))
+    expect(answer).to_contain_text("200 OK")
+    expect(answer).to_contain_text('"next"')
+
+    page.goto(f"{console.url}/api-reference/pause_job")  # needs the token of the page
+    page.get_by_label("job_id").fill("999999")
+    page.get_by_role("button", name="Send").click()
+    expect(answer).to_contain_text("404")
+    expect(answer).to_contain_text("not_found")

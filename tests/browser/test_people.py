@@ -133,7 +133,7 @@ def test_everything_can_be_reached_on_a_phone(admin_page: Page, console: Console
     admin_page.get_by_role("button", name="More").click()
     places = admin_page.get_by_role("navigation", name="More pages")
     for name in ("Audit", "Users", "API tokens", "Settings", "Account", "Admins", "About"):
-        expect(places.get_by_role("link", name=name)).to_be_visible()
+        expect(places.get_by_role("link", name=name, exact=True)).to_be_visible()
     places.get_by_role("link", name="Users").click()
     expect(admin_page).to_have_title("Users · Tickwheel [prod-eu]")
 

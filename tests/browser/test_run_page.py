@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.kit.consoles import Console, set_preference
-from tests.browser.test_looks import AXE, RUN_AXE
+from tests.browser.test_looks import AXE, run_axe
 
 E = "\x1b["
 LOOKS = {
@@ -86,7 +86,7 @@ def test_every_colour_of_a_log_can_be_read(
     )
     expect(admin_page.locator(".log-line")).to_have_count(9)
     admin_page.evaluate(AXE)
-    found = [each for each in admin_page.evaluate(RUN_AXE, theme) if "contrast" in each]
+    found = [each for each in run_axe(admin_page, theme) if "contrast" in each]
 
     assert found == []
 
@@ -106,3 +106,20 @@ def test_a_run_says_what_is_usual_and_listens_to_keys(admin_page: Page, console:
     admin_page.keyboard.type("fw")
     expect(admin_page.get_by_label("Find in the log")).to_have_value("fw")
     expect(follow).to_have_attribute("aria-pressed", "true")  # a search shows the end again
+
+
+def test_a_step_is_paused_and_skipped_by_keyboard(admin_page: Page, console: Console) -> None:
+    run_id = console.ids["run:weekly-load"]
+    admin_page.goto(f"{console.url}/runs/{run_id}")
+    row, dialog = admin_page.locator("#step-load"), admin_page.locator("dialog[open]")
+
+    row.get_by_role("link", name="Skip or pause").press("Enter")
+    dialog.get_by_role("button", name="Pause before it").press("Enter")
+    expect(row).to_contain_text("pauses before it begins")
+    row.get_by_role("link", name="Skip or pause").press("Enter")
+    expect(dialog.get_by_role("button", name="Lift the pause")).to_be_visible()
+    dialog.get_by_label("Reason").fill("Loaded by hand.")
+    dialog.get_by_role("button", name="Skip it").press("Enter")
+
+    expect(row).to_contain_text("Loaded by hand.")
+    expect(row.locator("[data-state]")).to_have_attribute("data-state", "succeeded")

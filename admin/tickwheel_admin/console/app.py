@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 
 from aiohttp import web
 
@@ -12,7 +13,7 @@ from tickwheel_admin.console.frame import live
 from tickwheel_admin.console.frame.admins import ADMINS, AdminList
 from tickwheel_admin.console.frame.assets import Assets
 from tickwheel_admin.console.frame.locale import NOW, wall_clock
-from tickwheel_admin.console.frame.rendering import RENDERER
+from tickwheel_admin.console.frame.rendering import RENDERER, Renderer
 from tickwheel_admin.console.frame.streams import (
     HEARTBEAT,
     HEARTBEAT_SECONDS,
@@ -31,9 +32,9 @@ from tickwheel_admin.web.routes import Routes, tables_of
 
 def add_console(app: web.Application) -> None:
     """Add static files, the page that shows errors, and the pages of all modules of the console."""
-    assets = Assets(more_styles=rules_by_kind())
+    assets, renderer = _files_and_templates()
     app.setdefault(NOW, wall_clock)
-    app[RENDERER] = new_renderer(assets)
+    app[RENDERER] = renderer
     app[ADMINS] = AdminList()
     app[ERROR_PAGE] = show_error
     app[STOPPING] = asyncio.Event()
@@ -47,3 +48,10 @@ def add_console(app: web.Application) -> None:
     assets.add_to(static)
     for table in (static, *tables_of(console)):
         table.add_to(app)
+
+
+@functools.cache
+def _files_and_templates() -> tuple[Assets, Renderer]:
+    """The same for every application of a process: they come from the package and never change."""
+    assets = Assets(more_styles=rules_by_kind())
+    return assets, new_renderer(assets)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tickwheel_admin.console.alarms import labels as alarm_labels
+from tickwheel_admin.console.backfills import labels as backfill_labels
 from tickwheel_admin.console.calendars import labels as calendar_labels
 from tickwheel_admin.console.executors import xxl_labels
 from tickwheel_admin.console.executors.snippets import node_program, xxl_job_snippets
@@ -11,14 +13,16 @@ from tickwheel_admin.console.jobs import declared_labels, policy_labels, routing
 from tickwheel_admin.console.jobs import labels as job_labels
 from tickwheel_admin.console.runs import labels as run_labels
 from tickwheel_admin.console.runs.estimates import end_by_progress
-from tickwheel_admin.console.system import audit_labels
+from tickwheel_admin.console.system import audit_labels, self_audit_labels
 from tickwheel_admin.console.system import labels as system_labels
 from tickwheel_admin.console.triggers import labels as trigger_labels
 from tickwheel_admin.console.users import labels as user_labels
+from tickwheel_admin.console.workflows import labels as workflow_labels
 from tickwheel_admin.domain.runs.error import alike
 
 _NAMES = {
     "run_labels": run_labels,
+    "workflow_labels": workflow_labels,
     "job_labels": job_labels,
     "policy_labels": policy_labels,
     "routing_labels": routing_labels,
@@ -27,7 +31,10 @@ _NAMES = {
     "calendar_labels": calendar_labels,
     "user_labels": user_labels,
     "audit_labels": audit_labels,
+    "alarm_labels": alarm_labels,
+    "backfill_labels": backfill_labels,
     "system_labels": system_labels,
+    "self_audit_labels": self_audit_labels,
     "node_program": node_program,
     "xxl_job_snippets": xxl_job_snippets,
     "xxl_labels": xxl_labels,
@@ -37,6 +44,8 @@ _NAMES = {
 _MACROS = {  # later ones may use those before
     "ui": "frame/macros.html",
     "macros": "frame/form_macros.html",
+    "graphs": "frame/graph_macros.html",
+    "step_macros": "workflows/step_macros.html",
     "trigger_macros": "triggers/inputs.html",
     "calendar_macros": "calendars/macros.html",
     "heat_macros": "calendars/heat_macros.html",

@@ -45,7 +45,7 @@ def heard(events: Events) -> list[str]:
         events.listen(topic, lambda: found.append(topic))
 
     for topic in (topics.RUNS, topics.QUEUED, topics.JOBS, topics.CALENDARS, topics.NODES,
-                  topics.USERS, topics.TRIGGERS, topics.CANCEL):  # fmt: skip
+                  topics.USERS, topics.ALARMS, topics.TRIGGERS, topics.CANCEL):  # fmt: skip
         listener_of(topic)
     return found
 
@@ -155,7 +155,7 @@ async def test_a_page_at_one_admin_hears_of_a_job_made_at_another(several: Sever
         there.services.events.publish(topics.JOBS)
         await there.notifier.run_once()
 
-        assert await next_event(stream) in ("jobs", "nodes")
+        assert await next_event(stream) in ("alarms", "jobs", "nodes")
 
 
 async def test_what_changed_between_the_page_and_its_stream_is_told(several: Several) -> None:
@@ -193,9 +193,9 @@ async def test_what_changes_while_a_slow_browser_is_told_of_the_last_is_told_nex
 
     monkeypatch.setattr(Stream, "send", slow)
     async with several.browser.get(several.urls[0] + "/events?age=x") as stream:
-        told = [await next_event(stream) for _ in range(7)]
+        told = [await next_event(stream) for _ in range(8)]
 
-    assert told[5:] == ["nodes", "stats"]
+    assert told[6:] == ["nodes", "stats"]
 
 
 @pytest.mark.parametrize("age", ["-1", "x", "9" * 40, "1e3"])
@@ -203,9 +203,9 @@ async def test_a_page_of_unknown_age_fetches_everything(several: Several, age: s
     await several.log_in("root", Role.ADMIN)
 
     async with several.browser.get(several.urls[0] + f"/events?age={age}") as stream:
-        told = [await next_event(stream) for _ in range(5)]
+        told = [await next_event(stream) for _ in range(6)]
 
-    assert told == ["hello", "jobs", "nodes", "runs", "stats"]
+    assert told == ["hello", "alarms", "jobs", "nodes", "runs", "stats"]
 
 
 async def test_a_stream_ends_when_another_admin_ends_the_session(several: Several) -> None:
@@ -375,7 +375,9 @@ def test_counts_rise_with_what_is_published_here_alone() -> None:
     events.publish(topics.log_topic(7))
     events.relay(topics.NODES)
 
-    assert events.counts() == {"runs": 2, "jobs": 0, "nodes": 0, "people": 0}
+    assert events.counts() == {
+        "runs": 2, "jobs": 0, "nodes": 0, "people": 0, "alarms": 0,
+    }  # fmt: skip
 
 
 def test_topics_of_runs_are_not_kept_for_as_long_as_an_admin_lives() -> None:

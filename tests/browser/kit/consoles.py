@@ -118,6 +118,23 @@ def choose_password(url: str, person: str, one_time: str) -> str:
     return next(str(cookie.value) for cookie in jar if cookie.name == "tickwheel_session")
 
 
+_LIVE = """() => new Promise((done, failed) => {
+  const look = () => {
+    if (document.querySelector('[data-live-state]')?.dataset.state !== 'on') return;
+    clearInterval(timer);
+    done();
+  };
+  const timer = setInterval(look, 20);
+  setTimeout(() => failed(new Error('the page is not live')), 10_000);
+  look();
+})"""
+
+
+def wait_until_live(page: Page) -> None:
+    """Wait until a page is live. A locator would bring Playwright's own script into each page."""
+    page.evaluate(_LIVE)
+
+
 def stop_time(page: Page) -> None:
     """Let the browser's clock say what the sample's says; its timers go on."""
     page.clock.set_fixed_time(NOW / 1000)

@@ -27,11 +27,13 @@ _OUR_OWN_HERE = frozenset(
         ("admin", "status"),
         ("alembic_version", "version_num"),
         ("api_token", "executors"),
+        ("backfill_run", "outcome"),
         ("declared_job", "reason"),
         ("executor", "protocol"),
         ("id_block", "name"),
         ("run", "reason"),
         ("run_attempt", "reason"),
+        ("script_source", "sha256"),
         ("setting", "name"),
         ("xxl_address", "dialect"),
         ("xxl_executor", "token"),  # encrypted
@@ -117,6 +119,8 @@ def _within(change: Callable[[Any], Any]) -> Callable[[str], str]:
 
 _IN_JSON: dict[tuple[str, str], Callable[[str], str]] = {
     ("audit", "detail"): _within(_values),
+    ("backfill", "parameters"): _within(_everything),
+    ("backfill", "spec"): _within(_free_members),
     ("calendar", "spec"): _within(_free_members),
     ("declared_job", "problems"): _within(_free_members),
     ("declared_job", "raw"): _within(_free_members),

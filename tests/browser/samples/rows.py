@@ -21,4 +21,6 @@ def row(**values: object) -> dict[str, object]:
         "result": None, "progress": None, "progress_text": None, "log_lines": 0,
         "choice": None,
     }  # fmt: skip
-    return row | values
+    row |= values
+    row["is_part"] = row["fire_id"] is not None or row["origin"] in ("step", "try")
+    return row

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tests.browser.samples.rows import ADMIN, NOW, row
+from tests.browser.samples.scripts import READY_MADE
 from tickwheel_admin.domain.runs.run import PARKED_AT
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.store.database import tables
@@ -16,7 +17,7 @@ MINUTE = 60_000
 HANDLERS = {  # that nodes offer for these jobs, and for those of `routing`
     "billing": ("billing.ledger-sync",),
     "crm": ("crm.customer-cache",),
-    "infra": ("infra.warm-caches",),
+    "infra": ("infra.warm-caches", *READY_MADE),
     "ml": ("ml.vector-refresh",),
     "warehouse": ("warehouse.partition-sweep", "warehouse.stock-sync"),
 }

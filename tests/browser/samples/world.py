@@ -8,6 +8,7 @@ import random
 import msgspec
 import sqlalchemy as sa
 
+from tests.browser.samples.backfills import add_backfills
 from tests.browser.samples.declared import add_declared
 from tests.browser.samples.figures import add_figures
 from tests.browser.samples.history import add_revisions
@@ -18,6 +19,8 @@ from tests.browser.samples.rows import NOW as NOW
 from tests.browser.samples.rows import row
 from tests.browser.samples.rules import HANDLERS, add_rules
 from tests.browser.samples.schedules import add_schedules
+from tests.browser.samples.scripts import add_scripts
+from tests.browser.samples.workflows import add_workflows
 from tests.browser.samples.xxl_job import add_xxl_executor
 from tickwheel_admin.domain.admin_status import AdminStatus, LoopStatus, status_to_json
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why
@@ -100,9 +103,13 @@ async def build(services: Services) -> dict[str, int]:
     live |= await add_routing(services, job_ids, executor_ids, ids)
     live |= await add_schedules(services, job_ids, executor_ids)
     await add_revisions(services, job_ids)
+    await add_scripts(services, job_ids, executor_ids)
     live |= await add_declared(services, job_ids, executor_ids, ids)
     await add_xxl_executor(services, executor_ids)
     live |= await add_people(services, executor_ids, job_ids)
+    live |= await services.store.run(add_backfills, job_ids, executor_ids["billing"])
+    live |= await add_workflows(services, executor_ids["warehouse"], ids)
+    live["pool"] = await services.pools.create(ADMIN, {"name": "warehouse", "slots": 3})
     await services.store.run(add_figures, executor_ids)
     return (
         {f"job:{name}": value for name, value in job_ids.items()}

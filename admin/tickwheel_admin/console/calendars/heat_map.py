@@ -18,8 +18,8 @@ LEVELS = 5  # shades beside that of an empty cell
 HOURS = 24
 MINUTE_MS = 60_000
 
-_DAY = {"en": "EEE, MMM d", "zh_CN": "M月d日 EEE"}
-_SHORT_DAY = {"en": "EEE d", "zh_CN": "EEE d"}
+_DAY = {"en": "EEE, MMM d", "zh": "M月d日 EEE"}
+_SHORT_DAY = {"en": "EEE d", "zh": "EEE d"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,5 +200,5 @@ def _span(hour: int, minute: int, minutes: int) -> str:
 
 
 def _day(day: date, patterns: Mapping[str, str] = _DAY) -> str:
-    language = REQUEST_LOCALE.get().language
-    return str(format_date(day, patterns[language], locale=language))
+    locale = REQUEST_LOCALE.get()
+    return str(format_date(day, patterns[locale.pattern_language], locale=locale.language))

@@ -163,12 +163,14 @@ async def _delete_form(
     with_jobs: bool = False,
     typed: str = "",
 ) -> web.Response:
-    detail = await request.app[SERVICES].executors.get(actor_of(request), _executor_id(request))
+    actor, services = actor_of(request), request.app[SERVICES]
+    detail = await services.executors.get(actor, _executor_id(request))
     return await render(
         request,
         "executors/delete.html",
         {
             "executor": detail.item,
+            "uses": await services.workflow_uses.of_executor(actor, _executor_id(request)),
             "conflict": error if isinstance(error, Conflict) else None,
             "problem": error.problems[0] if isinstance(error, InvalidInput) else None,
             "with_jobs": with_jobs,

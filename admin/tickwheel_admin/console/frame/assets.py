@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -35,6 +36,7 @@ _STYLE_SHEETS = (
     "triggers",
     "jobs",
     "charts",
+    "graphs",
     "calendar",
     "people",
     "lists",
@@ -105,6 +107,7 @@ def _walk(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
     return found
 
 
+@cache  # packing them takes as long as all the rest of making an application, and tests make many
 def _asset(name: str, body: bytes) -> Asset:
     packed = None if name.endswith(".woff2") else gzip.compress(body, mtime=0)
     return Asset(

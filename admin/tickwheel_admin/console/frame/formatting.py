@@ -10,19 +10,18 @@ from babel.numbers import format_compact_decimal, format_decimal, format_percent
 from tickwheel_admin.console.frame.i18n import gettext
 from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, zone_of
 from tickwheel_admin.domain.fields import MAX_INSTANT, MIN_INSTANT, is_instant
-from tickwheel_admin.web.i18n import CHINESE
 
 _DAY_MS = 86_400_000
 
 # Patterns by name; the scripts that show instants in the browser's zone use the same forms.
 _PATTERNS = {
-    "time": {"en": "HH:mm:ss", "zh_CN": "HH:mm:ss"},
-    "minute": {"en": "HH:mm", "zh_CN": "HH:mm"},
-    "short": {"en": "MMM d, HH:mm", "zh_CN": "M月d日 HH:mm"},
-    "full": {"en": "MMM d, y, HH:mm:ss", "zh_CN": "y年M月d日 HH:mm:ss"},
-    "weekday": {"en": "EEE, MMM d, HH:mm:ss", "zh_CN": "M月d日 EEE HH:mm:ss"},
-    "day": {"en": "EEEE, d MMMM", "zh_CN": "M月d日 EEEE"},
-    "date": {"en": "MMM d", "zh_CN": "M月d日"},
+    "time": {"en": "HH:mm:ss", "zh": "HH:mm:ss"},
+    "minute": {"en": "HH:mm", "zh": "HH:mm"},
+    "short": {"en": "MMM d, HH:mm", "zh": "M月d日 HH:mm"},
+    "full": {"en": "MMM d, y, HH:mm:ss", "zh": "y年M月d日 HH:mm:ss"},
+    "weekday": {"en": "EEE, MMM d, HH:mm:ss", "zh": "M月d日 EEE HH:mm:ss"},
+    "day": {"en": "EEEE, d MMMM", "zh": "M月d日 EEEE"},
+    "date": {"en": "MMM d", "zh": "M月d日"},
 }
 
 
@@ -94,7 +93,7 @@ def duration_units() -> dict[str, str]:
 
 def _second(value: int) -> str:
     """The smaller unit of two: 1h 05m, but 1 小时 5 分."""
-    return str(value) if REQUEST_LOCALE.get().language == CHINESE else f"{value:02}"
+    return str(value) if REQUEST_LOCALE.get().is_chinese else f"{value:02}"
 
 
 def length_in_words(ms: int) -> str:
@@ -125,7 +124,7 @@ def instant(at: int, pattern: str = "full") -> str:
     return str(
         format_datetime(
             datetime.fromtimestamp(at / 1000, zone_of(locale.timezone)),
-            _PATTERNS[pattern][locale.language],
+            _PATTERNS[pattern][locale.pattern_language],
             locale=locale.language,
         )
     )

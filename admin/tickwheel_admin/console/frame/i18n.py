@@ -7,7 +7,6 @@ from contextvars import ContextVar
 from tickwheel_admin.web.i18n import ENGLISH, translations
 
 LANGUAGE: ContextVar[str] = ContextVar("language", default=ENGLISH)
-HTML_LANG = {"en": "en", "zh_CN": "zh-CN"}  # as the `lang` attribute wants it
 
 
 def gettext(message: str) -> str:

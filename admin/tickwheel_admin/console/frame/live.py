@@ -30,6 +30,7 @@ _TOPICS: dict[str, tuple[str, ...]] = {
     events.RUNS: ("runs", "stats"),
     events.QUEUED: ("runs", "stats"),
     events.JOBS: ("jobs", "stats"),
+    events.ALARMS: ("alarms",),
     events.CALENDARS: ("jobs",),  # they change when jobs fire next
     events.NODES: ("nodes", "stats"),
 }

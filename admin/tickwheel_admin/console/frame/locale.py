@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from aiohttp import web
 
-from tickwheel_admin.console.frame.i18n import HTML_LANG, LANGUAGE
-from tickwheel_admin.web.i18n import ENGLISH, language_of
+from tickwheel_admin.console.frame.i18n import LANGUAGE
+from tickwheel_admin.web.i18n import ENGLISH, LANGUAGE_TAGS, is_chinese, language_of
 from tickwheel_admin.web.keys import SERVICES
 
 THEMES = ("light", "dark", "system")
@@ -43,7 +43,17 @@ class RequestLocale:
     @property
     def html_lang(self) -> str:
         """As the `lang` attribute wants it."""
-        return HTML_LANG[self.language]
+        return LANGUAGE_TAGS[self.language]
+
+    @property
+    def is_chinese(self) -> bool:
+        """Whether texts are in Chinese characters, simplified or traditional."""
+        return is_chinese(self.language)
+
+    @property
+    def pattern_language(self) -> str:
+        """The key of patterns of dates, which are the same in all of Chinese: `en` or `zh`."""
+        return "zh" if self.is_chinese else "en"
 
 
 REQUEST_LOCALE: ContextVar[RequestLocale] = ContextVar(

@@ -37,7 +37,7 @@ from tickwheel_admin.console.frame.locale import (
 from tickwheel_admin.domain.errors import Problem, UserError
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.web.errors import describe
-from tickwheel_admin.web.i18n import LANGUAGE_COOKIE, LANGUAGES, translate
+from tickwheel_admin.web.i18n import LANGUAGE_COOKIE, LANGUAGE_TAGS, LANGUAGES, translate
 from tickwheel_admin.web.identity import actor_or_none, csrf_of
 from tickwheel_admin.web.keys import SERVICES
 
@@ -85,6 +85,7 @@ class Renderer:
             "version": __version__,
             "locale": REQUEST_LOCALE.get,
             "languages": LANGUAGES,
+            "language_tags": LANGUAGE_TAGS,
             "language_cookie": LANGUAGE_COOKIE,
             "theme_cookie": THEME_COOKIE,
             "time_zone_cookie": TIME_ZONE_COOKIE,

@@ -46,12 +46,12 @@ class FormFields:
 
     def length(self, name: str, unit: str = "s") -> float | None:
         """Seconds, from a number in a unit."""
-        number = self._number(name)
+        number = self.number(name)
         return None if number is None else _short(number * UNITS.get(unit, 1))
 
     def share(self, name: str) -> float | None:
         """0 to 1, from per cent."""
-        number = self._number(name)
+        number = self.number(name)
         return None if number is None else round(number / 100, 8)
 
     def parameters(self, name: str) -> dict[str, Any]:
@@ -80,7 +80,8 @@ class FormFields:
         """Note that a field cannot be read."""
         self.problems.append(Problem(field=name, code="wrong_type", template=template))
 
-    def _number(self, name: str) -> float | None:
+    def number(self, name: str) -> float | None:
+        """A number; None when nothing is typed."""
         text = self.text(name).replace(",", ".")
         if not text:
             return None

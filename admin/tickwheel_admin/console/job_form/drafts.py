@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from tickwheel_admin.console.frame.units import whole_number
 from tickwheel_admin.console.job_form.children import find_children, rows_of
 from tickwheel_admin.console.job_form.form import JobForm, draft_of_form, form_as_sent, form_of_job
 from tickwheel_admin.console.job_form.yaml_view import (
+    YamlView,
     draft_of,
     form_kept,
     says_the_same,
@@ -19,14 +20,30 @@ from tickwheel_admin.console.lists.job_names import JobNames
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.input.job import MAX_NAME_CHARS
-from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.executors.service import ExecutorDetail
+from tickwheel_admin.services.jobs.yaml import to_yaml
 from tickwheel_admin.services.services import Services
+
+_FIRST_STEPS = """\
+name: ""
+workflow:
+  steps:
+    - key: extract
+      handler: extract
+      parameters:
+        day: ${run.scheduled_at}
+    - key: load
+      handler: load
+      needs: [extract]
+      parameters:
+        rows: ${steps.extract.result}
+"""
 
 
 def schema_in(form: JobForm, executor: ExecutorDetail | None) -> str | None:
-    """What the handler that is typed takes, if it says so."""
-    return None if executor is None else executor.schema_of(form["handler"].strip())
+    """What the handler that is chosen takes, if it says so."""
+    return None if executor is None else executor.schema_of(form.handler)
 
 
 class JobDrafts:
@@ -46,6 +63,13 @@ class JobDrafts:
             return await self._services.executors.get(self.actor, executor_id)
         except NotFound:
             return None
+
+    async def secret_names(self, executor: ExecutorDetail | None) -> list[str]:
+        """Secrets of the executor that parameters may name, as far as this person may see them."""
+        if executor is None or not self.actor.may(Permission.DEVELOP, executor.item.id):
+            return []
+        secrets = await self._services.secrets.list(self.actor, executor.item.id)
+        return [each.name for each in secrets if each.exists]
 
     async def raw_job(self, form: JobForm) -> dict[str, Any]:
         """The raw job that the form says, its children found.
@@ -95,8 +119,16 @@ class JobDrafts:
         view = form.yaml
         if view is None:
             return form
-        config, missing = draft_of(view.raw())
+        raw = view.raw()
+        if raw.get("workflow") is not None:
+            raise InvalidInput.one(
+                "workflow",
+                "workflow.as_yaml",
+                "The form has no fields for the steps of a workflow: it is written as YAML.",
+            )
+        config, missing = draft_of(raw)
         given = {name: form[name] for name in ("executor_id", "revision")}
+        given["what_of"] = form["executor_id"]
         if (sent := form_kept(view)) is not None:
             former = form_as_sent(sent)
             try:
@@ -117,7 +149,8 @@ class JobDrafts:
         Args:
             executors: those that this person may add jobs to.
         """
-        job = (await self._services.jobs.get(self.actor, job_id)).item.job
+        detail = await self._services.jobs.get(self.actor, job_id)
+        job = detail.item.job
         form = form_of_job(
             job.config,
             executor_id=job.executor_id,
@@ -130,4 +163,17 @@ class JobDrafts:
             "revision": "",
             "executor_id": str(job.executor_id) if job.executor_id in executors else "",
         }
-        return replace(form, values=values)
+        form = replace(form, values=values)
+        return with_workflow(form, {**detail.raw, "name": values["name"]})
+
+
+def with_workflow(form: JobForm, raw: Mapping[str, Any]) -> JobForm:
+    """The form of a job, as YAML if it is a workflow: the form has no fields for its steps."""
+    if raw.get("workflow") is None:
+        return form
+    return replace(form, yaml=YamlView(text=to_yaml(raw)))
+
+
+def new_workflow(form: JobForm) -> JobForm:
+    """The form of a new job as YAML, with two steps to begin with."""
+    return replace(form, yaml=YamlView(text=_FIRST_STEPS))

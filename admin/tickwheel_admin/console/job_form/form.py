@@ -16,6 +16,15 @@ from multidict import MultiMapping
 from tickwheel_admin.console.frame.units import FormFields, in_percent, in_units, pretty
 from tickwheel_admin.console.job_form import routing_fields as routing_form
 from tickwheel_admin.console.job_form import script_fields as script_form
+from tickwheel_admin.console.job_form.alarm_fields import alarms_as_text, alarms_as_typed
+from tickwheel_admin.console.job_form.kinds import (
+    READY_MADE,
+    JobKind,
+    KindChoice,
+    first_choice,
+    handler_of,
+    kind_of,
+)
 from tickwheel_admin.console.job_form.yaml_view import YamlView, with_plain_ends, yaml_as_sent
 from tickwheel_admin.console.parameters.form import (
     ParameterForm,
@@ -40,6 +49,7 @@ from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.services.executors.service import ExecutorDetail
 
 # Where the form shows what the rules call by another name.
 _PLACES = {
@@ -64,7 +74,7 @@ _FOLDS: Mapping[str, frozenset[str]] = {
         }
     ),
     "after": frozenset({"children"}),
-    "more": frozenset({"priority", "owner", "tags", "description"}),
+    "more": frozenset({"priority", "pool", "pool_slots", "owner", "tags", "description"}),
 }  # fmt: skip
 
 
@@ -90,6 +100,11 @@ class JobForm:
 
     def __getitem__(self, name: str) -> str:
         return self.values.get(name, "")
+
+    @property
+    def handler(self) -> str:
+        """The name of the handler that it means, whatever kind was chosen."""
+        return handler_of(self["what"], self["handler"])
 
     def name_of(self, name: str) -> str:
         """Name of a field in the form."""
@@ -129,15 +144,31 @@ class JobForm:
     def parameters(self, schema: str | None) -> ParameterForm:
         """Its parameters, by what the handler takes."""
         if self.sent is None:
-            return parameter_form(schema, self["parameters"], problems=self.problems)
-        if "do" in self.sent:
-            return switched(schema, self.sent)
-        return parameters_as_sent(schema, self.sent, problems=self.problems)
+            found = parameter_form(schema, self["parameters"], problems=self.problems)
+        elif "do" in self.sent:
+            found = switched(schema, self.sent)
+        else:
+            found = parameters_as_sent(schema, self.sent, problems=self.problems)
+        return found.of_handler(self.handler)
 
     def refused(self, problems: Sequence[Problem]) -> JobForm:
         """The same, with what is wrong."""
         yaml = None if self.yaml is None else self.yaml.refused(problems)
         return replace(self, problems=tuple(problems), yaml=yaml)
+
+    def with_kind(self, choices: Sequence[KindChoice], executor: ExecutorDetail | None) -> JobForm:
+        """The same with an answer to "What runs?".
+
+        What was chosen stays, unless it was chosen for another executor, and this one lacks it.
+        """
+        chosen = self["what"]
+        if self["what_of"] != self["executor_id"] and executor is not None:
+            closed = {each.kind for each in choices if not each.is_open}
+            is_open = self["handler"].strip() if chosen not in READY_MADE else chosen not in closed
+            chosen = chosen if is_open else ""
+        what = chosen or first_choice(choices, executor).value
+        values = {**self.values, "what": what, "what_of": self["executor_id"]}
+        return replace(self, values=values)
 
     def changed(self, action: str, *, timezone: str, today: str) -> JobForm:
         """The same with a trigger more or less: "add:cron", "duplicate:0", "remove:0"."""
@@ -155,9 +186,15 @@ class JobForm:
         return field
 
 
-def empty_form(*, executor_id: int | None) -> JobForm:
-    """The form of a new job."""
-    return JobForm(values=_DEFAULTS | {"executor_id": str(executor_id or "")})
+def empty_form(*, executor_id: int | None, kind: str = "") -> JobForm:
+    """The form of a new job.
+
+    Args:
+        kind: what runs, as a JobKind; "" and what is none: not chosen yet.
+    """
+    executor = str(executor_id or "")
+    what = kind if kind in frozenset(JobKind) else ""
+    return JobForm(values=_DEFAULTS | {"executor_id": executor, "what": what, "what_of": executor})
 
 
 def form_of_job(
@@ -174,13 +211,18 @@ def form_of_job(
         "executor_id": str(executor_id),
         "revision": str(revision),
         "name": config.name,
-        "handler": config.handler,
+        "what": kind_of(config.handler).value,
+        "what_of": str(executor_id),
+        "handler": "" if config.handler in READY_MADE else config.handler,
         **script_form.values_of(config.script, is_stored=revision > 0),
         "description": config.description,
         "owner": config.owner,
         "tags": ", ".join(config.tags),
         "parameters": pretty(config.parameters),
         "priority": str(config.priority),
+        "pool": "" if config.pool is None else config.pool.name,
+        "pool_slots": "1" if config.pool is None else str(config.pool.slots),
+        "alarms": alarms_as_text(config.alarms),
         "timeout": timeout,
         "timeout_unit": timeout_unit,
         "start_within": start_within,
@@ -225,6 +267,8 @@ def form_as_sent(sent: MultiMapping[str], problems: Sequence[Problem] = ()) -> J
     # A checkbox that is off is not sent; its default must not turn it on again.
     values = _DEFAULTS | dict.fromkeys(_CHECKBOXES, "")
     known = {name: sent[name] for name in values if name in sent}
+    if "what" not in sent and "handler" in sent:
+        known["what"] = kind_of(sent["handler"].strip()).value
     pairs = zip(sent.getall("child_job", []), sent.getall("child_on", []), strict=False)
     children = tuple(ChildRow(job=job.strip(), on=on) for job, on in pairs if job.strip())
     return JobForm(
@@ -254,19 +298,24 @@ def draft_of_form(
     values = dict(form.values)
     if form.sent is not None:
         values["parameters"], problems = text_of_form(schema, form.sent)
+    values["handler"] = form.handler
     typed = FormFields(values=values, problems=problems)
     raw: dict[str, Any] = {
         "name": form["name"],
-        "handler": form["handler"],
+        "handler": form.handler,
         **script_form.read(values),
         "description": form["description"],
         "owner": form["owner"],
         "tags": [tag.strip() for tag in form["tags"].split(",") if tag.strip()],
         "parameters": typed.parameters("parameters"),
         "priority": typed.whole("priority"),
+        "pool": form["pool"],
+        # What a field holds that is of no use without the other does not count.
+        "pool_slots": typed.whole("pool_slots") if form["pool"].strip() else None,
         "timeout_seconds": typed.length("timeout", form["timeout_unit"]),
         "start_within_seconds": typed.length("start_within", form["start_within_unit"]),
         "children": list(children),
+        "alarms": alarms_as_typed(values["alarms"], problems),
         **routing_form.read(typed),
         **_read_blocking(typed),
         **_read_retry(typed),
@@ -311,12 +360,15 @@ _DEFAULTS: dict[str, str] = {
     "executor_id": "",
     "revision": "",
     "name": "",
+    "what": "",
+    "what_of": "",
     "handler": "",
     **script_form.DEFAULTS,
     "description": "",
     "owner": "",
     "tags": "",
     "parameters": "{}",
+    "alarms": "",
     **routing_form.DEFAULTS,
     "blocking": "parallel",
     "concurrency": "1",
@@ -337,4 +389,6 @@ _DEFAULTS: dict[str, str] = {
     "retry_on_timed_out": "yes",
     "retry_on_lost": "yes",
     "priority": "5",
+    "pool": "",
+    "pool_slots": "1",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -14,13 +15,21 @@ from tickwheel_admin.console.frame.locale import set_locale, time_zones
 from tickwheel_admin.console.frame.rendering import go_to, render
 from tickwheel_admin.console.frame.units import problems_at_fields, whole_number
 from tickwheel_admin.console.job_form.children import rows_of
-from tickwheel_admin.console.job_form.drafts import JobDrafts, schema_in
+from tickwheel_admin.console.job_form.drafts import (
+    JobDrafts,
+    new_workflow,
+    schema_in,
+    with_workflow,
+)
 from tickwheel_admin.console.job_form.form import JobForm, empty_form, form_as_sent, form_of_job
+from tickwheel_admin.console.job_form.kinds import choices_of, own_handlers
 from tickwheel_admin.console.job_form.routing import RoutingNow, routing_now
 from tickwheel_admin.console.job_form.routing_fields import node_names
 from tickwheel_admin.console.job_form.summaries import summaries_of
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, Problem, UserError
+from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.executors.node import NodeState
+from tickwheel_admin.domain.runs.script import GLUE_LANGUAGES, USUAL_LANGUAGES
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.executors.service import ExecutorDetail, ExecutorItem
 from tickwheel_admin.services.jobs.imports import JobImport
@@ -42,7 +51,9 @@ async def show_new(request: web.Request) -> web.Response:
     chosen = next((e.id for e in executors if str(e.id) == asked), None)
     if chosen is None and len(executors) == 1:
         chosen = executors[0].id
-    form = empty_form(executor_id=chosen)
+    form = empty_form(executor_id=chosen, kind=request.query.get("what", ""))
+    if request.query.get("what") == "workflow":
+        form = new_workflow(form)
     if (original := whole_number(request.query.get("from"))) is not None:
         form = await drafts.copy_of(original, executors=[e.id for e in executors])
     return await _form_page(request, drafts, form, executors=executors)
@@ -103,8 +114,9 @@ async def show_edit(request: web.Request) -> web.Response:
         revision=job.revision,
         children=await rows_of(drafts.names, job.config.children),
     )
+    form = with_workflow(form, detail.raw)
     executors = await _own_executors(request, drafts.actor)
-    return await _form_page(request, drafts, form, executors=executors)
+    return await _form_page(request, drafts, form, executors=executors, git_owner=detail.git_owner)
 
 
 @routes.post(f"{JOB}/edit", permission=Permission.DEVELOP)
@@ -135,14 +147,29 @@ async def save_job(request: web.Request) -> web.Response:
 
 @routes.get("/jobs/handlers", permission=Permission.DEVELOP)
 async def list_handlers(request: web.Request) -> web.Response:
-    """The handlers that the chosen executor's live nodes offer."""
+    """What can run on the chosen executor, with the handlers that its live nodes offer."""
     set_locale(request)
+    drafts = _drafts(request)
     form = form_as_sent(request.query)
-    executor = await _drafts(request).executor_of(form)
-    handlers = [] if executor is None else executor.handlers
-    protocol = None if executor is None else executor.item.protocol
-    context = {"form": form, "handlers": handlers, "protocol": protocol}
-    return await render(request, "job_form/handler.html", context)
+    executor = await drafts.executor_of(form)
+    context = _kinds(drafts, form, executor)
+    return await render(request, "job_form/what.html", context)
+
+
+def _kinds(drafts: JobDrafts, form: JobForm, executor: ExecutorDetail | None) -> dict[str, Any]:
+    """The form with an answer to "What runs?", and what the question shows."""
+    # Whoever leaves the script of a job as it is needs no right for it.
+    may_script = bool(form["script_sha256"]) or (
+        executor is not None and drafts.actor.may(Permission.SCRIPT, executor.item.id)
+    )
+    choices = choices_of(executor, may_script=may_script)
+    return {
+        "form": form.with_kind(choices, executor),
+        "kinds": choices,
+        "handlers": own_handlers(executor),
+        "offers_any": executor is not None and bool(executor.handlers),
+        "protocol": None if executor is None else executor.item.protocol,
+    }
 
 
 @routes.get("/jobs/nodes", permission=Permission.DEVELOP)
@@ -213,26 +240,33 @@ async def _form_page(
     *,
     executors: Sequence[ExecutorItem],
     error: InvalidInput | Conflict | None = None,
+    git_owner: str | None = None,
 ) -> web.Response:
     set_locale(request)
     job_id = request.match_info.get("job_id")
     executor = await drafts.executor_of(form)
+    kinds = _kinds(drafts, form, executor)
+    form = kinds["form"]
     response = await render(
         request,
         "job_form/page.html",
         {
-            "form": form,
+            **kinds,
             "job_id": int(job_id) if job_id else None,
+            "git_owner": git_owner,
             "summaries": summaries_of(form),
             "executors": executors,
-            "handlers": [] if executor is None else executor.handlers,
-            "protocol": None if executor is None else executor.item.protocol,
+            "script_languages": (
+                GLUE_LANGUAGES if kinds["protocol"] is Protocol.XXL_JOB else USUAL_LANGUAGES
+            ),
             "parameters": form.parameters(schema_in(form, executor)),
+            "secret_names": await drafts.secret_names(executor),
             "nodes_now": None if executor is None else _nodes_now(form, executor),
             "suggested": await drafts.names.suggestions("", permission=Permission.OPERATE),
             "conflict": error if isinstance(error, Conflict) and not form.problems else None,
             "zones": sorted(time_zones()),
             "calendars": await request.app[SERVICES].calendars.names(drafts.actor),
+            "pools": [] if executor is None else await _pools_of(drafts, request, executor),
         },
         status=200 if error is None else error.status,
         block="form",
@@ -240,6 +274,10 @@ async def _form_page(
     # The previews of schedules were not in the form that came back: they fetch themselves again.
     response.headers["HX-Trigger-After-Settle"] = "form-shown"
     return response
+
+
+async def _pools_of(drafts: JobDrafts, request: web.Request, executor: ExecutorDetail) -> list[str]:
+    return await request.app[SERVICES].pools.names_for(drafts.actor, executor.item.id)
 
 
 def _drafts(request: web.Request) -> JobDrafts:
@@ -260,7 +298,7 @@ def _nodes_now(form: JobForm, executor: ExecutorDetail) -> RoutingNow:
         strategy=form["routing"],
         names=node_names(form["nodes"]),
         selector=form["selector"],
-        handler=form["handler"].strip(),
+        handler=form.handler,
     )
 
 

@@ -71,6 +71,8 @@ def _wrong(form: JobForm) -> list[str]:
 
 def _more(form: JobForm) -> list[str]:
     found = [_("priority %(n)s") % {"n": form["priority"]}]
+    if form["pool"].strip():
+        found.append(_("pool %(name)s") % {"name": form["pool"].strip()})
     found += [form[name].strip() for name in ("owner", "tags") if form[name].strip()]
     if form["description"].strip():
         found.append(_("with a description"))

@@ -7,6 +7,7 @@ what is chosen.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,7 @@ from tickwheel_admin.services.jobs.yaml import from_yaml, placed, to_yaml
 from tickwheel_admin.services.jobs.yaml_reader import read_yaml, read_yaml_documents
 
 _NOT_KEPT = frozenset({"csrf_token", "do", "then", "view", "kept_yaml"})
+_WORKFLOW = re.compile(r"(?m)^workflow:")
 _MISSING = {"name": "-", "handler": "-"}  # what a job that is not finished is read with
 
 
@@ -32,6 +34,11 @@ class YamlView:
     text: str
     kept_form: str = ""  # the form that it was made of, as a query string; "": there was none
     problems: tuple[Problem, ...] = ()  # with `line` in their params, but for those of the whole
+
+    @property
+    def has_workflow(self) -> bool:
+        """Whether it looks like a workflow, also while it cannot be read."""
+        return _WORKFLOW.search(self.text) is not None
 
     def raw(self) -> dict[str, Any]:
         """The raw job, its fields not checked yet; raises InvalidInput of the field "yaml"."""

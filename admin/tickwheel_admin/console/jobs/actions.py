@@ -49,9 +49,13 @@ async def resume_trigger(request: web.Request) -> web.Response:
 
 @routes.get(f"{JOB}/delete", permission=Permission.DEVELOP)
 async def ask_delete(request: web.Request) -> web.Response:
-    detail = await request.app[SERVICES].jobs.get(actor_of(request), _job_id(request))
+    actor, services = actor_of(request), request.app[SERVICES]
+    detail = await services.jobs.get(actor, _job_id(request))
+    uses = await services.workflow_uses.of_job(actor, _job_id(request))
     return await render(
-        request, "jobs/delete.html", {"job": detail.item.job, "managed": detail.managed}
+        request,
+        "jobs/delete.html",
+        {"job": detail.item.job, "managed": detail.managed, "uses": uses},
     )
 
 

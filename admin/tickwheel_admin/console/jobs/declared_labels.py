@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tickwheel_admin.console.alarms.labels import alarm_line
 from tickwheel_admin.console.frame.choices import Choices, name_of
 from tickwheel_admin.console.frame.formatting import length_in_words, percent
 from tickwheel_admin.console.frame.i18n import gettext as _
@@ -21,6 +22,7 @@ from tickwheel_admin.domain.jobs.children import ChildOn
 from tickwheel_admin.domain.jobs.declared_job import CodeJobs, DeclaredReason, DeclaredState
 from tickwheel_admin.domain.routing.strategies import Routing
 from tickwheel_admin.services.jobs.declared.service import DeclaredItem, Difference
+from tickwheel_admin.services.jobs.yaml_writer import write_yaml
 
 UNDECLARED = "undeclared"  # managed by code, and declared by no live node
 _ORDER = (
@@ -31,7 +33,7 @@ _ORDER = (
     DeclaredState.IGNORED.value,
     DeclaredState.RELEASED.value,
 )
-MONO = frozenset({"handler", "script", "parameters", "selector", "hash_by"})
+MONO = frozenset({"handler", "script", "workflow", "parameters", "selector", "hash_by"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +151,7 @@ def field_names() -> dict[str, str]:
         "name": _("Name"),
         "handler": _("Handler"),
         "script": _("Script"),
+        "workflow": _("Workflow"),
         "description": _("Description"),
         "owner": _("Owner"),
         "tags": _("Tags"),
@@ -164,6 +167,8 @@ def field_names() -> dict[str, str]:
         "when_cut_off": _("When cut off"),
         "hold_lost_seconds": _("Keep its place for at most"),
         "priority": _("Priority"),
+        "pool": _("Pool"),
+        "pool_slots": _("Slots of the pool"),
         "timeout_seconds": _("Timeout"),
         "start_within_seconds": _("Start within"),
         "retries": _("Retries"),
@@ -174,6 +179,7 @@ def field_names() -> dict[str, str]:
         "retry_on": _("Retry when it"),
         "retry_on_lost": _("Retry when lost with its node"),
         "children": _("What runs afterwards"),
+        "alarms": _("Alarms"),
         "triggers": _("When"),
     }
 
@@ -214,6 +220,14 @@ def _children(raw: list[Any]) -> list[str]:
     ]
 
 
+def _alarms(raw: list[Any]) -> list[str]:
+    return [alarm_line(each) for each in raw]
+
+
+def _workflow(raw: dict[str, Any]) -> list[str]:
+    return write_yaml(raw).splitlines()
+
+
 def _script(raw: dict[str, Any]) -> list[str]:
     """Its hash stands for its source, which is shown on a page of its own."""
     told = [f"{raw['language']} {raw['sha256']}", raw["remark"]]
@@ -228,6 +242,7 @@ def _backoff(value: str) -> list[str]:
 
 _WORDS: dict[str, Callable[[Any], list[str]]] = {
     "script": _script,
+    "workflow": _workflow,
     "parameters": lambda value: json.dumps(value, indent=2, ensure_ascii=False).splitlines(),
     "routing": lambda value: [routing_labels.name_of(Routing(value))],
     "blocking": lambda value: [name_of(policy_labels.blocking_choices(), value)],
@@ -237,4 +252,5 @@ _WORDS: dict[str, Callable[[Any], list[str]]] = {
     "retry_on": lambda value: [", ".join(state_name(each) for each in value)],
     "triggers": _triggers,
     "children": _children,
+    "alarms": _alarms,
 }

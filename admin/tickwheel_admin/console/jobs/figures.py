@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tickwheel_admin.domain.runs.run import FAILURES, FINAL, RunState
+from tickwheel_admin.domain.runs.run import FAILURES, FINAL, Origin, RunState
 from tickwheel_admin.services.jobs.service import RunSummary
 from tickwheel_admin.services.runs.service import RunItem
 
@@ -22,8 +22,14 @@ class Figures:
     delay_p95_ms: int | None  # from due to started, of first tries
 
 
+def counted_of(items: Sequence[RunItem]) -> list[RunItem]:
+    """Those that say something about the job: all but tries of scripts."""
+    return [item for item in items if item.run.origin is not Origin.TRY]
+
+
 def figures_of(items: Sequence[RunItem]) -> Figures:
-    """Of runs in any order."""
+    """Of runs in any order; tries of scripts do not count."""
+    items = counted_of(items)
     states = [item.run.state for item in items]
     counted = [state for state in states if state in FINAL and state is not RunState.SKIPPED]
     lengths = [length for item in items if (length := length_ms(item)) is not None]

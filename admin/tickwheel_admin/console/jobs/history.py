@@ -11,6 +11,7 @@ from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import go_to, render
 from tickwheel_admin.console.frame.units import whole_number
 from tickwheel_admin.console.jobs.page import JOB, head_of
+from tickwheel_admin.console.workflows.difference import difference_of_revisions
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.jobs.history import Comparison
@@ -41,6 +42,7 @@ async def show_history(request: web.Request) -> web.Response:
             "revisions": page.items,
             "next_cursor": page.next,
             "compared": compared,
+            "difference": difference_of_revisions(*compared.workflows) if compared else None,
             "compare_problem": problem,
         },
     )

@@ -37,10 +37,20 @@ def groups_of(config: JobConfig) -> list[ConfigGroup]:
         (
             "what",
             _("What"),
-            ("name", "handler", "script", "description", "owner", "tags", "parameters"),
+            (
+                "name", "handler", "script", "workflow", "description", "owner", "tags",
+                "parameters",
+            ),
         ),
         ("when", _("When"), ("triggers",)),
-        ("where", _("Where"), ("routing", "shards", "nodes", "selector", "hash_by", "priority")),
+        (
+            "where",
+            _("Where"),
+            (
+                "routing", "shards", "nodes", "selector", "hash_by", "priority", "pool",
+                "pool_slots",
+            ),
+        ),
         (
             "overlap",
             _("If the one before still runs"),
@@ -56,6 +66,7 @@ def groups_of(config: JobConfig) -> list[ConfigGroup]:
             ),
         ),
         ("after", _("What runs afterwards"), ("children",)),
+        ("alarms", _("Alarms"), ("alarms",)),
     )  # fmt: skip
     raw, names, open_ones = job_to_raw(config), field_names(), _when_open()
     groups = []
@@ -103,5 +114,7 @@ def _when_open() -> dict[str, str]:
         "selector": _("any"),
         "timeout_seconds": none,
         "start_within_seconds": _("any time"),
+        "pool": none,
         "children": none,
+        "alarms": _("none of its own"),
     }

@@ -9,12 +9,17 @@ from aiohttp import web
 from tickwheel_admin.console.frame.charts import column_chart
 from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import render
-from tickwheel_admin.console.jobs.figures import failures_in_a_row, figures_of, length_ms
+from tickwheel_admin.console.jobs.figures import (
+    counted_of,
+    failures_in_a_row,
+    figures_of,
+    length_ms,
+)
 from tickwheel_admin.console.jobs.labels import groups_of
 from tickwheel_admin.console.runs.filter import group_name
 from tickwheel_admin.console.runs.labels import shown_state
 from tickwheel_admin.console.triggers.labels import misfire_text
-from tickwheel_admin.domain.input.job import job_to_raw
+from tickwheel_admin.console.workflows.graph import graph_of
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.users.user import Permission
@@ -28,6 +33,7 @@ from tickwheel_admin.web.routes import Routes
 JOB = "/jobs/{job_id:[0-9]{1,18}}"
 SHOWN_RUNS = 60  # in the chart
 SHOWN_RECENT = 10  # in the table below it
+SAME_HEADER = "X-Same"  # the revision whose graph an open page shows
 STATES = (
     RunGroup.ACTIVE.value,
     RunState.SUCCEEDED.value,
@@ -46,7 +52,10 @@ async def show_job(request: web.Request) -> web.Response:
     runs = await request.app[SERVICES].runs.page(actor, RunQuery(job_id=job_id), limit=SHOWN_RUNS)
     kept = await request.app[SERVICES].job_states.get(actor, job_id)
     set_locale(request)
-    drawn = [item for item in reversed(runs.items) if item.run.started_at is not None]
+    workflow = head["config"].workflow
+    if request.headers.get(SAME_HEADER) == str(head["job"].revision):
+        workflow = None  # what the page shows of it is left as it is
+    drawn = [item for item in counted_of(runs.items)[::-1] if item.run.started_at is not None]
     return await render(
         request,
         "jobs/page.html",
@@ -63,6 +72,7 @@ async def show_job(request: web.Request) -> web.Response:
             "figures": figures_of(runs.items),
             "kept": kept if kept.kept or kept.updated_at is not None else None,
             "missed": _missed(head["config"]),
+            "workflow_graph": graph_of(workflow) if workflow is not None else None,
         },
     )
 
@@ -101,7 +111,7 @@ async def show_config(request: web.Request) -> web.Response:
         {
             **head,
             "groups": groups_of(head["config"]),
-            "yaml": to_yaml(job_to_raw(head["config"])),
+            "yaml": to_yaml(head["detail"].raw),
         },
     )
 
@@ -112,7 +122,7 @@ async def download_yaml(request: web.Request) -> web.Response:
     job_id = int(request.match_info["job_id"])
     detail = await request.app[SERVICES].jobs.get(actor_of(request), job_id)
     return web.Response(
-        text=to_yaml(job_to_raw(detail.item.job.config)),
+        text=to_yaml(detail.raw),
         content_type="application/yaml",
         charset="utf-8",
         headers={"Content-Disposition": f'attachment; filename="job-{job_id}.yaml"'},

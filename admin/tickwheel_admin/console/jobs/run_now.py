@@ -132,7 +132,7 @@ async def _form(
         {
             "job": job,
             "offered": detail.is_offered,
-            "parameters": parameters,
+            "parameters": parameters.of_handler(job.config.handler),
             "values": values,
             "problems": found,
             "other_problems": [

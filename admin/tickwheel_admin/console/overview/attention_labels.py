@@ -5,35 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tickwheel_admin.console.alarms.labels import alarm_text, answer_page
 from tickwheel_admin.console.frame.formatting import duration, number, percent
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.runs.labels import waiting_text
+from tickwheel_admin.domain.alarms.alarm import Alarm
+from tickwheel_admin.domain.alarms.labels import KIND_TITLES
 from tickwheel_admin.services.overview.attention.failures import STREAK_MARKS
-from tickwheel_admin.services.overview.attention.service import Concern, ConcernKind, Severity
+from tickwheel_admin.services.overview.attention.service import AlarmKind, Concern, Severity
 
 SHOWN = 4  # the others are folded
 NAMED = 3  # nodes, of all that were lost
 # Of these, somebody may want the newest run once more.
-_RETRIED = frozenset(
-    {ConcernKind.FAILING_STREAK, ConcernKind.RETRY_FAILED, ConcernKind.LAST_FAILED}
-)
-_ONCE = frozenset({ConcernKind.RETRY_FAILED})  # happened once, so there is no last time of it
+_RETRIED = frozenset({AlarmKind.FAILING_STREAK, AlarmKind.RETRY_FAILED, AlarmKind.LAST_FAILED})
+_ONCE = frozenset({AlarmKind.RETRY_FAILED})  # happened once, so there is no last time of it
 
 _ICONS = {
-    ConcernKind.FAILING_STREAK: "s-failed",
-    ConcernKind.RETRY_FAILED: "retry",
-    ConcernKind.LAST_FAILED: "s-failed",
-    ConcernKind.FAILURE_RATE: "s-failed",
-    ConcernKind.LOW_SUCCESS: "s-failed",
-    ConcernKind.NODES_LOST: "offline",
-    ConcernKind.LATE: "clock",
-    ConcernKind.SLOW: "s-timed_out",
-    ConcernKind.TRIGGER_ERROR: "warning",
-    ConcernKind.NO_NODES: "offline",
-    ConcernKind.FULL: "executors",
-    ConcernKind.DECLARED_WAITING: "code",
-    ConcernKind.DECLARED_BROKEN: "code",
-    ConcernKind.ADMIN_BEHIND: "system",
+    AlarmKind.FAILING_STREAK: "s-failed",
+    AlarmKind.RETRY_FAILED: "retry",
+    AlarmKind.LAST_FAILED: "s-failed",
+    AlarmKind.FAILURE_RATE: "s-failed",
+    AlarmKind.LOW_SUCCESS: "s-failed",
+    AlarmKind.NODES_LOST: "offline",
+    AlarmKind.LATE: "clock",
+    AlarmKind.SLOW: "s-timed_out",
+    AlarmKind.TRIGGER_ERROR: "warning",
+    AlarmKind.NO_NODES: "offline",
+    AlarmKind.FULL: "executors",
+    AlarmKind.DECLARED_WAITING: "code",
+    AlarmKind.DECLARED_BROKEN: "code",
+    AlarmKind.ADMIN_BEHIND: "system",
+    AlarmKind.DATABASE_SLOW: "system",
 }
 
 
@@ -52,6 +54,8 @@ class ConcernRow:
     next_at: int | None  # when the job fires next, where that says how long nobody will know more
     executor_id: int | None
     retries: int | None  # the run that a click does again
+    alarm: Alarm | None  # an open one about it
+    alarms: int  # how many open ones
 
 
 def concern_rows(concerns: Sequence[Concern]) -> list[ConcernRow]:
@@ -59,7 +63,7 @@ def concern_rows(concerns: Sequence[Concern]) -> list[ConcernRow]:
     return [
         ConcernRow(
             key="-".join(str(part) for part in _identity(each)),
-            icon=_ICONS[each.kind],
+            icon=_ICONS.get(each.kind, "warning"),
             look="bad" if each.severity is Severity.ERROR else "warn",
             subject=each.job_name or each.executor_name or each.admin_name or _whole(each),
             text=_text(each),
@@ -68,7 +72,9 @@ def concern_rows(concerns: Sequence[Concern]) -> list[ConcernRow]:
             last_at=None if _is_once(each) else each.last_at,
             next_at=each.params.get("next_at"),
             executor_id=each.executor_id,
-            retries=each.run_id if each.kind in _RETRIED else None,
+            retries=each.run_id if each.kind in _RETRIED and not each.is_told_by_alarm else None,
+            alarm=each.alarm,
+            alarms=each.alarms,
         )
         for each in concerns
     ]
@@ -76,7 +82,15 @@ def concern_rows(concerns: Sequence[Concern]) -> list[ConcernRow]:
 
 def _whole(concern: Concern) -> str:
     """What a concern is about that names nothing of its own."""
-    return _("All runs") if concern.kind is ConcernKind.LOW_SUCCESS else _("Planning")
+    if concern.is_told_by_alarm:
+        return _(KIND_TITLES[concern.kind])
+    match concern.kind:
+        case AlarmKind.LOW_SUCCESS:
+            return _("All runs")
+        case AlarmKind.DATABASE_SLOW:
+            return _("Database")
+        case _:
+            return _("Planning")
 
 
 def _is_once(concern: Concern) -> bool:
@@ -90,59 +104,76 @@ def _identity(concern: Concern) -> tuple[object, ...]:
         concern.executor_id or 0,
         concern.job_id or 0,
         concern.trigger_id or concern.admin_id or 0,
+        concern.alarm.id if concern.alarm is not None and concern.is_told_by_alarm else 0,
     )
 
 
 def _text(concern: Concern) -> str:
     params = concern.params
+    if concern.is_told_by_alarm:
+        return _of_alarms(concern)
     match concern.kind:
-        case ConcernKind.FAILING_STREAK:
+        case AlarmKind.FAILING_STREAK:
             count = int(params["count"])
             shown = f"{count}+" if count >= STREAK_MARKS else str(count)
             return _("%(n)s failures in a row") % {"n": shown}
-        case ConcernKind.LAST_FAILED:
+        case AlarmKind.LAST_FAILED:
             count = int(params["count"])
             if count == 1:
                 return _("Its last run failed")
             return _("%(n)s failures in a row") % {"n": count}
-        case ConcernKind.RETRY_FAILED:
+        case AlarmKind.RETRY_FAILED:
             return _("Run #%(original)s was retried, and run #%(run)s failed as well") % params
-        case ConcernKind.FAILURE_RATE | ConcernKind.LOW_SUCCESS:
+        case AlarmKind.FAILURE_RATE | AlarmKind.LOW_SUCCESS:
             return _share_text(concern)
-        case ConcernKind.NODES_LOST:
+        case AlarmKind.NODES_LOST:
             return _lost_text(concern)
-        case ConcernKind.NO_NODES if params.get("waiting"):
+        case AlarmKind.NO_NODES if params.get("waiting"):
             return _("No live node; due runs that wait: %(waiting)s") % params
-        case ConcernKind.SLOW:
+        case AlarmKind.SLOW:
             return _("Run #%(run)s has been running for %(time)s; usual is %(usual)s") % {
                 "run": params["run"],
                 "time": duration(float(params["seconds"]) * 1000),
                 "usual": duration(float(params["usual"]) * 1000),
             }
-        case ConcernKind.TRIGGER_ERROR:
+        case AlarmKind.TRIGGER_ERROR:
             return _("A trigger does not fire: %(reason)s") % {"reason": _(str(params["reason"]))}
-        case ConcernKind.NO_NODES:
+        case AlarmKind.NO_NODES:
             return _("It has jobs, but no live node")
-        case ConcernKind.LATE if concern.why is not None and concern.why.code == "starting":
+        case AlarmKind.LATE if concern.why is not None and concern.why.code == "starting":
             return _("Due runs that wait although slots are free: %(waiting)s") % params
-        case ConcernKind.FULL | ConcernKind.LATE if concern.why is not None:
+        case AlarmKind.FULL | AlarmKind.LATE if concern.why is not None:
             return f"{_('Due runs that wait:')} {params['waiting']} · {waiting_text(concern.why)}"
-        case ConcernKind.FULL:
+        case AlarmKind.FULL:
             return _("All %(slots)s slots are taken; %(waiting)s runs wait") % params
-        case ConcernKind.LATE:
+        case AlarmKind.LATE:
             return _("Triggers that are overdue: %(count)s") % params
-        case ConcernKind.DECLARED_WAITING:
+        case AlarmKind.DECLARED_WAITING:
             return _("Jobs declared in code that wait for a decision: %(names)s") % params
-        case ConcernKind.DECLARED_BROKEN:
+        case AlarmKind.DECLARED_BROKEN:
             return _("Jobs declared in code that break a rule: %(names)s") % params
-        case ConcernKind.ADMIN_BEHIND:
+        case AlarmKind.ADMIN_BEHIND:
             return _admin_text(concern)
+        case _:
+            return _(concern.template) % params
+
+
+def _of_alarms(concern: Concern) -> str:
+    """Told by the alarm, or how many there are."""
+    if concern.alarm is not None:
+        return alarm_text(concern.alarm)
+    title, params = _(KIND_TITLES[concern.kind]), concern.params
+    if "executors" in params:
+        text = _("%(count)s open alarms of %(executors)s executors") % params
+    else:
+        text = _("%(count)s open alarms") % params
+    return text if concern.executor_name is None else f"{title} · {text}"
 
 
 def _share_text(concern: Concern) -> str:
     params = concern.params
     runs, usual = int(params["runs"]), params["usual"]
-    if concern.kind is ConcernKind.FAILURE_RATE:
+    if concern.kind is AlarmKind.FAILURE_RATE:
         text = _("%(failures)s of the last %(runs)s runs failed") % params
     else:
         text = _("%(share)s of %(runs)s runs of the last %(time)s succeeded") % {
@@ -179,17 +210,22 @@ def _admin_text(concern: Concern) -> str:
 
 
 def _href(concern: Concern) -> str:
+    if concern.is_told_by_alarm:
+        if concern.alarm is not None:
+            return answer_page(concern.alarm) or f"/alarms/{concern.alarm.id}"
+        of = f"&executor={concern.executor_id}" if concern.executor_id else ""
+        return f"/alarms?kind={concern.kind.value}{of}"
     match concern.kind:
-        case ConcernKind.SLOW | ConcernKind.LATE | ConcernKind.FULL if concern.run_id is not None:
+        case AlarmKind.SLOW | AlarmKind.LATE | AlarmKind.FULL if concern.run_id is not None:
             return f"/runs/{concern.run_id}"
-        case ConcernKind.DECLARED_WAITING | ConcernKind.DECLARED_BROKEN:
+        case AlarmKind.DECLARED_WAITING | AlarmKind.DECLARED_BROKEN:
             return f"/executors/{concern.executor_id}/declared-jobs"
-        case ConcernKind.RETRY_FAILED:
+        case AlarmKind.RETRY_FAILED:
             return f"/runs/{concern.run_id}"
-        case ConcernKind.LOW_SUCCESS:
+        case AlarmKind.LOW_SUCCESS:
             of = f"executor={concern.executor_id}&" if concern.executor_id else ""
             return f"/runs?{of}state=failed_any&from={concern.since}"
-        case ConcernKind.ADMIN_BEHIND:
+        case AlarmKind.ADMIN_BEHIND:
             return f"/admins#h-admin-{concern.admin_id}"
         case _ if concern.job_id is not None:
             return f"/jobs/{concern.job_id}"

@@ -13,6 +13,16 @@ from multidict import MultiMapping
 
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.units import pretty
+from tickwheel_admin.console.parameters.lines import (
+    UnreadableLine,
+    line_of_element,
+    lines_of_list,
+    lines_of_object,
+    list_of_lines,
+    names_of_lines,
+    object_of_lines,
+)
+from tickwheel_admin.console.parameters.ready_made_texts import translated
 from tickwheel_admin.console.parameters.schema import InputKind, Parameter, json_of, rules_in_words
 from tickwheel_admin.domain.errors import Problem
 
@@ -24,6 +34,9 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,299})(\.[0-9]{1,300})?([eE][+-]?[0-9]{1
 # What browsers send back as it was: they lose or change an empty first line, other line ends, NUL.
 _TEXT = re.compile(r"(?!\n)[^\r\0]*")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_INDEX = re.compile(r"\[([0-9]{1,9})\]")
+_OF_LINES = frozenset({InputKind.LINES, InputKind.PAIRS})
+_AS_TYPED = _OF_LINES | {InputKind.TEXT}  # spaces at their ends count, or the numbers of lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +63,31 @@ class ParameterField:
     @property
     def is_long(self) -> bool:
         """Whether its text needs several lines."""
-        return "\n" in self.text or self.parameter.format == "multiline"
+        return (
+            self.kind in _OF_LINES
+            or self.kind is InputKind.TEXTS
+            or "\n" in self.text
+            or self.parameter.format == "multiline"
+        )
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it says something that nobody would have to say."""
+        if self.kind is InputKind.SWITCH:
+            return self.text != (self.default or "false")
+        return bool(self.text)
+
+    @property
+    def texts(self) -> list[str]:
+        """What stands in each of its text areas."""
+        return list(msgspec.json.decode(self.text)) if self.text else []
 
     @property
     def placeholder(self) -> str:
         """What the handler takes when nothing is given; "" when it does not say."""
-        return "" if self.default is None else _shown(self.kind, self.default) or ""
+        if self.default is None or self.kind is InputKind.TEXTS:
+            return ""
+        return _shown(replace(self.parameter, kind=self.kind), self.default) or ""
 
     @property
     def default(self) -> str | None:
@@ -72,6 +104,30 @@ class ParameterField:
         return "" if self.default is None else _word(self.default)
 
     @property
+    def placed_problems(self) -> list[Problem]:
+        """What is wrong, with the line of what it is about instead of its index."""
+        return [replace(each, field=self._place(each.field)) for each in self.problems]
+
+    def _place(self, path: str) -> str:
+        if self.kind not in (InputKind.LINES, InputKind.PAIRS, InputKind.TEXTS):
+            return path
+        if found := _INDEX.match(path):
+            index = int(found[1])
+            if self.kind is InputKind.TEXTS:
+                return _("No. %(n)s") % {"n": index + 1}
+            line = line_of_element(self.text, index)
+        else:
+            of_names = names_of_lines(self.text) if self.kind is InputKind.PAIRS else {}
+            names = [each for each in of_names if path == each or path.startswith(f"{each}[")]
+            line = of_names[max(names, key=len)] if names else None
+        return path if line is None else _("Line %(n)s") % {"n": line}
+
+    @property
+    def description(self) -> str:
+        """What the handler says of it."""
+        return translated(self.parameter.description)
+
+    @property
     def rules(self) -> list[str]:
         """What a value must be like, in words."""
         return rules_in_words(self.parameter)
@@ -83,7 +139,7 @@ def field_of(parameter: Parameter, value: str | None, index: int) -> ParameterFi
         value = parameter.default
     if value is None or (value == "null" and parameter.nullable):
         return ParameterField(parameter=parameter, index=index, kind=parameter.kind, text="")
-    shown = _shown(parameter.kind, value, parameter.options)
+    shown = _shown(parameter, value, options=parameter.options)
     if shown is None:
         return ParameterField(
             parameter=parameter, index=index, kind=InputKind.JSON, text=pretty(value)
@@ -91,8 +147,9 @@ def field_of(parameter: Parameter, value: str | None, index: int) -> ParameterFi
     return ParameterField(parameter=parameter, index=index, kind=parameter.kind, text=shown)
 
 
-def _shown(kind: InputKind, value: str, options: Sequence[str] | None = None) -> str | None:
+def _shown(parameter: Parameter, value: str, *, options: Sequence[str] | None = None) -> str | None:
     """A JSON value as a field of that kind shows it; None: it cannot."""
+    kind = parameter.kind
     match kind:
         case InputKind.TEXT | InputKind.DATE:
             text = str(msgspec.json.decode(value)) if value.startswith('"') else None
@@ -107,8 +164,25 @@ def _shown(kind: InputKind, value: str, options: Sequence[str] | None = None) ->
         case InputKind.CHOICE:
             same = json_of(msgspec.json.decode(value))
             return same if options is None or same in options else None
+        case InputKind.LINES:
+            return lines_of_list(value, parameter.takes)
+        case InputKind.PAIRS:
+            return lines_of_object(value, parameter.takes)
+        case InputKind.TEXTS:
+            return _texts_shown(value)
         case InputKind.JSON:
             return pretty(value)
+
+
+def _texts_shown(value: str) -> str | None:
+    """JSON of texts that can stand in text areas; "" if there is none."""
+    try:
+        texts = msgspec.json.decode(value, type=list[str])
+    except msgspec.DecodeError:
+        return None
+    if not all(_TEXT.fullmatch(each) and each.strip() for each in texts):
+        return None
+    return json_of(texts) if texts else ""
 
 
 def _is_date(text: str) -> bool:
@@ -129,6 +203,9 @@ def field_as_sent(field: ParameterField, sent: MultiMapping[str]) -> ParameterFi
         return field
     if field.parameter.kind is InputKind.SWITCH:
         text = "true" if "true" in typed else "false"
+    elif field.parameter.kind is InputKind.TEXTS:
+        texts = [lines_of(each) for each in typed if each.strip()]
+        text = json_of(texts) if texts else ""
     else:
         text = lines_of(typed[0])
     return replace(field, kind=field.parameter.kind, text=text)
@@ -141,18 +218,22 @@ def value_of(field: ParameterField, problems: list[Problem], *, over: bool) -> s
         problems: what cannot be read is added.
         over: the value is laid over an earlier one, which would stay without one.
     """
-    text = field.text if field.kind is InputKind.TEXT else field.text.strip()
-    if not text and not over:
+    text = field.text if field.kind in _AS_TYPED else field.text.strip()
+    is_empty = not text.strip() if field.kind in _OF_LINES else not text
+    if is_empty and not over:
         return None
     problem = None
-    if not text:
+    if is_empty:
         value = _cleared(field)
         if value is None:
             problem = Problem(field="", code="required", template="This is needed.")
     else:
-        value = _json_of_text(field, text)
-        if value is None:
-            problem = _unreadable(field.kind)
+        try:
+            value = _json_of_text(field, text)
+            if value is None:
+                problem = _unreadable(field.kind)
+        except UnreadableLine as unreadable:
+            value, problem = None, unreadable.problem
     if problem is not None:
         problems.append(replace(problem, field=f"parameters.{field.parameter.name}"))
     return value
@@ -164,6 +245,10 @@ def _cleared(field: ParameterField) -> str | None:
         return field.parameter.default
     if field.parameter.nullable:
         return "null"
+    if field.kind in (InputKind.LINES, InputKind.TEXTS):
+        return "[]"
+    if field.kind is InputKind.PAIRS:
+        return "{}"
     return '""' if field.kind is InputKind.TEXT else None
 
 
@@ -180,6 +265,12 @@ def _json_of_text(field: ParameterField, text: str) -> str | None:
             return text
         case InputKind.CHOICE:
             return text if text in field.parameter.options else None
+        case InputKind.LINES:
+            return list_of_lines(text, field.parameter.takes)
+        case InputKind.PAIRS:
+            return object_of_lines(text, field.parameter.takes)
+        case InputKind.TEXTS:
+            return text
         case InputKind.JSON:
             try:
                 msgspec.json.decode(text)

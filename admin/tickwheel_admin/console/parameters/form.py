@@ -21,6 +21,8 @@ from tickwheel_admin.console.parameters.field import (
     lines_of,
     value_of,
 )
+from tickwheel_admin.console.parameters.first_fields import FIRST_FIELDS
+from tickwheel_admin.console.parameters.ready_made_texts import translated
 from tickwheel_admin.console.parameters.schema import HandlerParameters, json_of, parameters_of
 from tickwheel_admin.domain.errors import Problem
 
@@ -42,6 +44,7 @@ class ParameterForm:
     fields: tuple[ParameterField, ...] = ()
     more: str | None = None  # JSON of parameters without a field; None: there can be none
     problems: tuple[Problem, ...] = ()  # of no field, named from the parameters on
+    first: Sequence[str] = ()  # names of those that are shown first; (): all in their order
 
     @property
     def edited_as(self) -> str:
@@ -51,9 +54,40 @@ class ParameterForm:
         return "" if self.taken is None else JSON
 
     @property
+    def shown(self) -> list[ParameterField]:
+        """The fields that are not folded: the first ones, and those that somebody has filled in."""
+        if not self.first:
+            return list(self.fields)
+        by_name = {each.parameter.name: each for each in self.fields}
+        first = [by_name[name] for name in self.first if name in by_name]
+        first += [e for e in self.fields if e.parameter.required and e not in first]
+        return [*first, *(each for each in self._others if each.problems or each.is_set)]
+
+    @property
+    def folded(self) -> list[ParameterField]:
+        """Those that are seldom needed, with nothing in them."""
+        return [each for each in self._others if not (each.problems or each.is_set)]
+
+    @property
+    def _others(self) -> list[ParameterField]:
+        if not self.first:
+            return []
+        return [
+            each
+            for each in self.fields
+            if each.parameter.name not in self.first and not each.parameter.required
+        ]
+
+    def of_handler(self, handler: str) -> ParameterForm:
+        """The same with the fields first that this handler is mostly used with."""
+        first = FIRST_FIELDS.get(handler, ())
+        known = {each.parameter.name for each in self.fields}
+        return replace(self, first=first) if known.issuperset(first) else self
+
+    @property
     def description(self) -> str:
         """What the handler says of itself."""
-        return self.taken.description if self.taken is not None else ""
+        return translated(self.taken.description) if self.taken is not None else ""
 
 
 def parameter_form(

@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 import msgspec
 
 from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.parameters.lines import TEXT_ONLY
 
 MAX_FIELDS = 100  # a handler that takes more gets them as JSON
 MAX_OPTIONS = 200
@@ -21,14 +22,18 @@ MAX_DESCRIPTION_CHARS = 500
 _LIMITS = frozenset(
     {
         "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-        "minLength", "maxLength",
+        "minLength", "maxLength", "minItems", "maxItems",
     }
 )  # fmt: skip
 _MAX_EXACT = 10**15  # floats below are whole numbers where they look like it
 _MAX_LIMIT_CHARS = 40  # of a limit in words: a schema may name one of thousands of digits
+_MAX_EXAMPLES_SHOWN = 5
 _MAX_HOPS = 8  # from one reference to the next
 _REFERENCE = "#/$defs/"
 _ABSENT = object()
+_SCALARS = frozenset({"string", "integer", "number", "boolean", "null"})
+_ANY_TYPE = _SCALARS | {"array", "object"}
+_NOTHING: frozenset[str] = frozenset()
 
 
 class InputKind(StrEnum):
@@ -40,6 +45,9 @@ class InputKind(StrEnum):
     SWITCH = "switch"  # yes or no, where one of them is the default
     CHOICE = "choice"
     DATE = "date"
+    LINES = "lines"  # a list: an element on each line
+    PAIRS = "pairs"  # a dictionary: a name and a value on each line
+    TEXTS = "texts"  # a list of texts that have several lines each
     JSON = "json"  # everything deeper
 
 
@@ -56,6 +64,8 @@ class Parameter:
     format: str  # of a text: "date-time", "uuid", …; "": any text
     limits: Mapping[str, int | float]  # by their JSON Schema keywords
     options: Sequence[str]  # of a choice, as JSON
+    examples: Sequence[str] = ()  # of a text; any other is taken as well
+    takes: frozenset[str] = _NOTHING  # JSON types of what stands in the lines of LINES and PAIRS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +115,9 @@ def _parameter(
     default = outer.get("default", part.get("default", _ABSENT))
     options = _options(part)
     kind = _kind(part, options, default)
+    takes = _NOTHING
+    if kind is InputKind.JSON:
+        kind, takes = _kind_of_many(part, parts)
     return Parameter(
         name=name,
         kind=kind,
@@ -119,6 +132,8 @@ def _parameter(
             if key in _LIMITS and isinstance(value, int | float) and not isinstance(value, bool)
         },
         options=[each for each in options if each != "null"] if kind is InputKind.CHOICE else (),
+        examples=_examples(part) if kind is InputKind.TEXT else (),
+        takes=takes,
     )
 
 
@@ -136,6 +151,61 @@ def _kind(part: Mapping[str, Any], options: Sequence[str], default: object) -> I
             return InputKind.SWITCH if isinstance(default, bool) else InputKind.CHOICE
         case _:
             return InputKind.JSON
+
+
+def _examples(part: Mapping[str, Any]) -> list[str]:
+    values = part.get("examples")
+    texts = [each for each in values if isinstance(each, str)] if _is_list(values) else []
+    return [each for each in texts if 0 < len(each) <= MAX_DESCRIPTION_CHARS][:MAX_OPTIONS]
+
+
+def _kind_of_many(
+    part: Mapping[str, Any], parts: Mapping[str, object]
+) -> tuple[InputKind, frozenset[str]]:
+    """How lists and dictionaries are asked for, and the types of what they hold."""
+    if part.get("type") == "array" and "prefixItems" not in part:
+        items = _resolved(_schema_in(part, "items", absent=False), parts)
+        takes = _types(items, parts)
+        if takes == TEXT_ONLY and items.get("format") == "multiline":
+            return InputKind.TEXTS, takes
+        if takes and takes <= _SCALARS:
+            return InputKind.LINES, takes
+    elif part.get("type") == "object" and not part.get("properties"):
+        if "patternProperties" in part:
+            return InputKind.JSON, _NOTHING
+        values = _schema_in(part, "additionalProperties", absent=True)
+        takes = _ANY_TYPE if values == {} else _types(values, parts)
+        if takes == _ANY_TYPE or (takes and takes <= _SCALARS | {"array"}):
+            return InputKind.PAIRS, takes
+    return InputKind.JSON, _NOTHING
+
+
+def _schema_in(part: Mapping[str, Any], key: str, *, absent: bool) -> Mapping[str, Any]:
+    """A schema within another one; {} takes anything, and one of no type nothing."""
+    found = part.get(key, absent)
+    if found is True:
+        return {}
+    return found if isinstance(found, dict) and found else {"enum": []}
+
+
+def _types(schema: object, parts: Mapping[str, object], *, hops: int = _MAX_HOPS) -> frozenset[str]:
+    """JSON types that a schema takes; none: it does not say, or they are too deep for a line."""
+    if not isinstance(schema, dict) or not hops:
+        return _NOTHING
+    part = _resolved(schema, parts)
+    for word in ("anyOf", "oneOf"):
+        if _is_list(part.get(word)):
+            found = [_types(each, parts, hops=hops - 1) for each in part[word]]
+            return frozenset().union(*found) if found and all(found) else _NOTHING
+    kinds = part.get("type")
+    if kinds == "array":
+        of_items = _types(part.get("items"), parts, hops=hops - 1)
+        return frozenset({"array"}) if of_items and of_items <= _SCALARS else _NOTHING
+    if "enum" in part or "const" in part:
+        options = part["enum"] if _is_list(part.get("enum")) else [part.get("const")]
+        return TEXT_ONLY if all(isinstance(each, str) for each in options) and options else _NOTHING
+    named = frozenset(kinds if _is_list(kinds) else [kinds])
+    return named if named <= _SCALARS else _NOTHING
 
 
 def _options(part: Mapping[str, Any]) -> list[str]:
@@ -219,8 +289,27 @@ def rules_in_words(parameter: Parameter) -> list[str]:
         found.append(_("From %(low)s to %(high)s.") % _range(limits, "minimum", "maximum"))
     else:
         found += [text % {"n": _short(limits[key])} for key, text in _ends() if key in limits]
-    if parameter.kind is InputKind.JSON:
-        found.append(_("As JSON."))
+    found += _ways_to_write(parameter)
+    if parameter.examples:
+        shown = [*parameter.examples[:_MAX_EXAMPLES_SHOWN]]
+        more = ["…"] if len(parameter.examples) > len(shown) else []
+        found.append(_("For example %(values)s.") % {"values": ", ".join(shown + more)})
+    return found
+
+
+def _ways_to_write(parameter: Parameter) -> list[str]:
+    is_plain = parameter.takes == TEXT_ONLY
+    match parameter.kind:
+        case InputKind.JSON:
+            return [_("As JSON.")]
+        case InputKind.LINES:
+            found = [_("One per line; empty lines do not count.")]
+        case InputKind.PAIRS:
+            found = [_("One per line: name=value.")]
+            if not is_plain:
+                found.append(_('5, true or [1, 2] are read as JSON, "5" is a text.'))
+        case _:
+            return []
     return found
 
 
@@ -233,6 +322,8 @@ def _ends() -> list[tuple[str, str]]:
         ("multipleOf", _("A multiple of %(n)s.")),
         ("minLength", _("At least %(n)s characters.")),
         ("maxLength", _("At most %(n)s characters.")),
+        ("minItems", _("At least %(n)s of them.")),
+        ("maxItems", _("At most %(n)s of them.")),
     ]
 
 

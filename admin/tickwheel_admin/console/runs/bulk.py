@@ -40,7 +40,7 @@ class RunBulkRequest:
     run_ids: tuple[int, ...]
     query: RunQuery | None  # all that match it; None: those of the ids
     failed_shards_only: bool
-    revision: RetryRevision
+    revision: RetryRevision | None
     include_retried: bool
     back: str
 

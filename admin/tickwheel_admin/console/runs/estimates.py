@@ -11,11 +11,18 @@ LEAST_MS = 2_000
 def end_by_progress(run: Run, progress: float | None, now: int) -> int | None:
     """When it would end if it went on as fast as so far; None where too little is known.
 
+    Never of a workflow: its steps are not alike, and may wait for people.
+
     Args:
         progress: what its handler last said, 0 to 1.
         now: UTC epoch ms, as is the result.
     """
-    if run.started_at is None or progress is None or not LEAST_PROGRESS <= progress < 1:
+    if (
+        run.is_workflow
+        or run.started_at is None
+        or progress is None
+        or not LEAST_PROGRESS <= progress < 1
+    ):
         return None
     elapsed = now - run.started_at
     if elapsed < LEAST_MS:

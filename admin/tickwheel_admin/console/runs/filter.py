@@ -14,10 +14,10 @@ from tickwheel_admin.console.frame.formatting import instant
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.locale import REQUEST_LOCALE
 from tickwheel_admin.console.frame.units import whole_number
-from tickwheel_admin.console.runs.labels import origin_name, state_name
+from tickwheel_admin.console.runs.labels import origins_name, state_name
 from tickwheel_admin.domain.errors import NotFound
-from tickwheel_admin.domain.runs.run import Origin, RunState
-from tickwheel_admin.services.runs.service import RunGroup, RunQuery
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.services.runs.service import ORIGINS, RunGroup, RunQuery
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import SERVICES
 
@@ -29,7 +29,6 @@ YES_NO = {"yes": True, "no": False}
 MAX_AT = 2**47  # some thousand years ahead: what lies behind it is no instant
 
 _STATES = frozenset((*RunState, *RunGroup))
-_ORIGINS = frozenset(Origin)
 
 
 def read_filter(values: Mapping[str, str]) -> RunQuery:
@@ -52,7 +51,7 @@ def read_filter(values: Mapping[str, str]) -> RunQuery:
         executor_id=whole_number(values.get("executor")),
         trigger_id=whole_number(values.get("trigger")),
         node_id=whole_number(values.get("node")),
-        origin=origin if origin in _ORIGINS else None,
+        origin=origin if origin in ORIGINS else None,
         requested_by=values.get("by", "").strip()[:MAX_NAME_CHARS] or None,
         parent_run_id=whole_number(values.get("parent")),
         from_at=from_at,
@@ -105,7 +104,7 @@ async def in_words(request: web.Request, query: RunQuery) -> list[tuple[str, str
     if query.node_id is not None:
         words.append((_("Node"), await node_name(request, query)))
     if query.origin is not None:
-        words.append((_("Origin"), origin_name(Origin(query.origin))))
+        words.append((_("Origin"), origins_name(query.origin)))
     if query.requested_by is not None:
         words.append((_("Requested by"), query.requested_by))
     if query.parent_run_id is not None:

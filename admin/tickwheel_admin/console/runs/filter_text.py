@@ -23,12 +23,12 @@ from tickwheel_admin.console.runs.filter import (
     YES_NO,
     group_name,
 )
-from tickwheel_admin.console.runs.labels import origin_name
+from tickwheel_admin.console.runs.labels import origins_name
 from tickwheel_admin.console.runs.periods import PERIODS, period_name, period_of
 from tickwheel_admin.domain.input.filter_text import MAX_CHARS, Term
 from tickwheel_admin.domain.runs.error import alike
-from tickwheel_admin.domain.runs.run import Origin, RunState
-from tickwheel_admin.services.runs.service import RunGroup, RunQuery
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.services.runs.service import ORIGINS, RunGroup, RunQuery
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import SERVICES
 
@@ -71,7 +71,7 @@ async def read_run_text(request: web.Request) -> tuple[FilterTerms, RunQuery]:
         executor_id=executor_id,
         trigger_id=_number(typed, "trigger"),
         node_id=node_id,
-        origin=typed.word("origin", Origin),
+        origin=typed.word("origin", ORIGINS),
         requested_by=(typed.one("by") or "")[:MAX_NAME_CHARS] or None,
         parent_run_id=_number(typed, "parent"),
         from_at=from_at,
@@ -116,7 +116,7 @@ def run_filter_box(typed: FilterTerms, *, me: str) -> FilterBox:
             FilterKey(
                 key="origin",
                 what=_("Why they exist"),
-                values=[(origin.value, origin_name(origin)) for origin in Origin],
+                values=[(origin, origins_name(origin)) for origin in ORIGINS],
             ),
             FilterKey(key="by", what=_("Who asked for them"), values=[(me, _("You"))]),
             FilterKey(
@@ -142,7 +142,7 @@ def _older(values: Mapping[str, str]) -> dict[str, str]:
         older["state"] = ""
     if older["retried"] not in YES_NO:
         older["retried"] = ""
-    if older["origin"] not in set(Origin):
+    if older["origin"] not in ORIGINS:
         older["origin"] = ""
     for key in _IDS:
         older[key] = f"#{older[key]}" if whole_number(older[key]) is not None else ""

@@ -9,7 +9,7 @@ from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.domain.planning.missed_fires import MissedFires, missed_fires_of
 from tickwheel_admin.domain.runs.reasons import REASONS
 from tickwheel_admin.domain.runs.run import CUT_OFF, LIVE, STILL_RUNNING, Origin, Run, RunState
-from tickwheel_admin.services.runs.service import AttemptView
+from tickwheel_admin.services.runs.service import NO_STEP, AttemptView
 from tickwheel_admin.services.runs.waiting import Waiting
 
 
@@ -50,8 +50,15 @@ def origin_name(origin: Origin) -> str:
         Origin.API: _("API"),
         Origin.RETRY: _("Retry"),
         Origin.CHILD: _("Child run"),
+        Origin.STEP: _("Step of a workflow"),
+        Origin.BACKFILL: _("Backfill"),
         Origin.TRY: _("Try of a script"),
     }[origin]
+
+
+def origins_name(origin: str) -> str:
+    """The same for a word that people filter by."""
+    return _("All but steps") if origin == NO_STEP else origin_name(Origin(origin))
 
 
 def reason_text(reason: str | None) -> str | None:
@@ -101,7 +108,7 @@ def can_be_released(run: Run) -> bool:
     """Whether an operator may stop waiting for its node, and has reason to."""
     return (
         run.state in LIVE
-        and not run.is_fire
+        and not run.has_no_node
         and run.cancel_requested_at is not None
         and run.reason in (STILL_RUNNING, CUT_OFF)
     )
@@ -146,6 +153,7 @@ def skipped_text(code: str) -> str:
         "run.nodes_gone": _("were shards of nodes that have ended"),
         "run.job_busy": _("wait for another run of their job to end"),
         "job.deleted": _("belong to a job that has been deleted"),
+        "run.is_step": _("are steps of workflows; the run of a workflow can be retried"),
         "not_allowed": _("may not be operated by you"),
         "not_found": _("are not there any more"),
     }.get(code, code)
@@ -194,5 +202,6 @@ def waiting_note(waiting: Waiting) -> str:
         "job_busy_everywhere": _("waiting: every node runs this job already"),
         "no_free_slot": _("waiting for a slot on %(executor)s"),
         "secret": _("waiting for the secret %(names)s"),
+        "pool": _("waiting for a slot of the pool %(name)s"),
         "starting": _("about to start"),
     }.get(waiting.code, _(waiting.template)) % params

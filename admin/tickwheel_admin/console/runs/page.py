@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import web
 from multidict import MultiMapping
 
+from tickwheel_admin.config_values import TRACE_ID
 from tickwheel_admin.console.frame.flash import set_flash
 from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, set_locale
-from tickwheel_admin.console.frame.rendering import done_or_back, go_to, new_request_key, render
+from tickwheel_admin.console.frame.rendering import (
+    BLOCK_HEADER,
+    done_or_back,
+    go_to,
+    new_request_key,
+    render,
+)
 from tickwheel_admin.console.frame.units import pretty, whole_number
 from tickwheel_admin.console.parameters.form import (
     form_as_sent,
@@ -24,15 +32,24 @@ from tickwheel_admin.console.runs.attempt_timeline import attempt_timeline
 from tickwheel_admin.console.runs.labels import shown_state
 from tickwheel_admin.console.runs.script import lines_around
 from tickwheel_admin.console.runs.shards import shard_overview
+from tickwheel_admin.console.workflows.changes import context_of
+from tickwheel_admin.console.workflows.retries import step_choice, step_form
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.input.job import parse_parameters
 from tickwheel_admin.domain.runs.run import FINAL, LIVE, Run, RunState
+from tickwheel_admin.domain.runs.trace import trace_id_of
 from tickwheel_admin.domain.users.user import Permission
-from tickwheel_admin.services.runs.edits import check_not_ended, check_stopping, job_deleted
+from tickwheel_admin.services.runs.edits import (
+    check_no_step,
+    check_not_ended,
+    check_stopping,
+    job_deleted,
+    not_ended,
+)
 from tickwheel_admin.services.runs.service import RetryRevision, RunDetail
 from tickwheel_admin.web.body import read_form
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.keys import SERVICES
+from tickwheel_admin.web.keys import CONFIG, SERVICES
 from tickwheel_admin.web.routes import Routes
 
 RUN = "/runs/{run_id:[0-9]{1,18}}"
@@ -44,6 +61,10 @@ async def show_run(request: web.Request) -> web.Response:
     detail = await _detail(request)
     run = detail.item.run
     set_locale(request)
+    steps: dict[str, Any] = {"workflow_graph": None}
+    if detail.config.workflow is not None and BLOCK_HEADER not in request.headers:
+        view = await request.app[SERVICES].workflow_runs.get(actor_of(request), run.id)
+        steps = context_of(view, now=REQUEST_LOCALE.get().now_at)
     attempt = whole_number(request.query.get("attempt"))
     archived = [view.attempt.attempt for view in detail.attempts]
     return await render(
@@ -60,9 +81,12 @@ async def show_run(request: web.Request) -> web.Response:
             "tries": attempt_timeline(detail, now=REQUEST_LOCALE.get().now_at),
             "shards": shard_overview(detail.shards) if run.is_fire else None,
             "late": _late(detail),
+            "trace_id": trace_id_of(run),
+            "trace_url": _trace_url(request, run),
             "excerpt": lines_around(detail),
             "log_attempt": attempt if attempt in archived else None,
             "trigger": None,
+            **steps,
         },
     )
 
@@ -115,6 +139,7 @@ async def retry_run(request: web.Request) -> web.Response:
             request_key=form.get("request_key") or None,
             failed_shards_only=form.get("failed_shards_only") == "yes",
             revision=retry_revision(form),
+            steps=step_choice(form),
         )
     except InvalidInput as error:
         if "parameters" not in form:
@@ -123,6 +148,14 @@ async def retry_run(request: web.Request) -> web.Response:
     response = go_to(request, f"/runs/{new_id}")
     set_flash(response, "run.requested")
     return response
+
+
+def _trace_url(request: web.Request, run: Run) -> str | None:
+    """Where the run's trace is shown; None: it has none, or nobody said where."""
+    template, trace_id = request.app[CONFIG].trace_url, trace_id_of(run)
+    if template is None or trace_id is None:
+        return None
+    return template.replace(TRACE_ID, trace_id)
 
 
 def _late(detail: RunDetail) -> dict[int, str]:
@@ -160,10 +193,10 @@ async def _job_now(request: web.Request, detail: RunDetail) -> tuple[int | None,
     return job.item.job.revision, job.schema
 
 
-def retry_revision(form: MultiMapping[str]) -> RetryRevision:
-    """The revision of the job that a form asks for."""
-    is_original = form.get("revision") == RetryRevision.ORIGINAL
-    return RetryRevision.ORIGINAL if is_original else RetryRevision.CURRENT
+def retry_revision(form: MultiMapping[str]) -> RetryRevision | None:
+    """The revision of the job that a form asks for; None: it does not say."""
+    word = form.get("revision", "")
+    return RetryRevision(word) if word in list(RetryRevision) else None
 
 
 async def _retry_form(
@@ -175,8 +208,15 @@ async def _retry_form(
     """The form as somebody filled it in; None: nobody did yet."""
     set_locale(request)
     detail = await _detail(request)
+    check_no_step(detail.item.run)
     if detail.job_deleted:
         raise job_deleted()
+    if detail.item.run.state not in FINAL:
+        raise not_ended()
+    steps = None
+    if detail.item.run.is_workflow:
+        view = await request.app[SERVICES].workflow_runs.get(actor_of(request), _run_id(request))
+        steps = step_form(view, request.query if sent is None else sent)
     revision, schema = await _job_now(request, detail)
     if sent is None:
         parameters = parameter_form(schema, pretty(detail.parameters))
@@ -190,10 +230,10 @@ async def _retry_form(
         {
             "detail": detail,
             "run": detail.item.run,
-            "parameters": parameters,
+            "parameters": parameters.of_handler(detail.config.handler),
             "revision_now": revision,
-            "asks_for_original": sent is not None
-            and retry_revision(sent) is RetryRevision.ORIGINAL,
+            "asks_for": None if sent is None else retry_revision(sent),
+            "steps": steps,
             "other_problems": [each for each in problems if not is_about_parameters(each)],
             "request_key": (sent and sent.get("request_key")) or new_request_key(),
         },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
@@ -17,8 +17,8 @@ from tickwheel_admin.domain.triggers.schedule import by_plain_clocks, parse
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.services.triggers.service import PreviewFire, RemovedDay
 
-_MOMENT = {"en": "EEE, MMM d, y, HH:mm:ss", "zh_CN": "y年M月d日 EEE HH:mm:ss"}
-_DAY = {"en": "EEE, MMM d, y", "zh_CN": "y年M月d日 EEE"}
+_MOMENT = {"en": "EEE, MMM d, y, HH:mm:ss", "zh": "y年M月d日 EEE HH:mm:ss"}
+_DAY = {"en": "EEE, MMM d, y", "zh": "y年M月d日 EEE"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def fire_lines(
         lines.append(
             FireLine(
                 at=fire.at,
-                text=str(format_datetime(local, _MOMENT[_language()], locale=_language())),
+                text=str(format_datetime(local, _pattern(_MOMENT), locale=_language())),
                 utc=f"{datetime.fromtimestamp(fire.at / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC",
                 mark=_mark(spec, fire),
             )
@@ -68,7 +68,7 @@ def _removed_lines(days: Sequence[RemovedDay]) -> Iterator[FireLine]:
     """One line for the days between two fires, calendar by calendar."""
     for calendar in dict.fromkeys(day.calendar for day in days):
         dates = [date.fromisoformat(day.date) for day in days if day.calendar == calendar]
-        shown = [str(format_date(d, _DAY[_language()], locale=_language())) for d in dates]
+        shown = [str(format_date(d, _pattern(_DAY), locale=_language())) for d in dates]
         if len(dates) <= 2:
             for text in shown:
                 yield FireLine(at=None, text=_removed(text, calendar))
@@ -118,6 +118,10 @@ def _missing_time(spec: TriggerSpec, fire: PreviewFire) -> str:
 
 def _local(fire: PreviewFire) -> datetime:
     return datetime.fromtimestamp(fire.at / 1000, timezone(timedelta(minutes=fire.offset_minutes)))
+
+
+def _pattern(patterns: Mapping[str, str]) -> str:
+    return patterns[REQUEST_LOCALE.get().pattern_language]
 
 
 def _language() -> str:

@@ -37,6 +37,36 @@ def test_translations_use_the_same_placeholders(language: str) -> None:
     assert [text for text in wrong if text] == []
 
 
+# What is written in Taiwan (not → what a reader there expects), for words that a conversion of
+# characters leaves as they are.
+ELSEWHERE = {
+    "默認": "預設", "服務器": "伺服器", "數據": "資料", "軟件": "軟體", "程序員": "工程師",
+    "網絡": "網路", "信息": "訊息", "用戶": "使用者", "登錄": "登入", "賬": "帳", "保存": "儲存",
+    "刷新": "重新整理", "字符": "字元", "隊列": "佇列", "線程": "執行緒", "內存": "記憶體",
+    "導入": "匯入", "導出": "匯出", "令牌": "權杖", "審計": "稽核", "響應": "回應", "渠道": "管道",
+    "當前": "目前", "節假日": "假日", "示例": "範例", "訪問": "存取", "許可權": "權限",
+}  # fmt: skip
+
+
+def test_traditional_chinese_is_as_in_taiwan() -> None:
+    """Traditional characters only (those of Big5), and the words of its readers."""
+    wrong = []
+    for message in catalogs.read("zh_Hant"):
+        for text in [message.string] if isinstance(message.string, str) else message.string:
+            foreign = [word for word in ELSEWHERE if word in text]
+            if not _is_in_big5(text) or foreign or "“" in text:
+                wrong.append((text, foreign))
+    assert wrong == []
+
+
+def _is_in_big5(text: str) -> bool:
+    try:
+        text.encode("cp950")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def test_error_texts_of_all_layers_are_found() -> None:
     found = catalogs.messages()
 

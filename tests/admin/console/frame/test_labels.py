@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from msgspec import structs
 from multidict import MultiDict
 
 from tickwheel_admin.console.frame.formatting import duration
@@ -14,17 +15,17 @@ from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, RequestLocale
 from tickwheel_admin.console.job_form.form import draft_of_form, form_as_sent
 from tickwheel_admin.console.job_form.routing import RoutingNow, routing_now
 from tickwheel_admin.console.jobs.routing_labels import why
-from tickwheel_admin.console.overview.attention_labels import concern_rows
+from tickwheel_admin.console.overview.attention_labels import _ICONS, concern_rows
 from tickwheel_admin.console.runs import labels
 from tickwheel_admin.console.runs.estimates import end_by_progress
 from tickwheel_admin.console.runs.filter import HOUR_MS, fields_of, read_filter
 from tickwheel_admin.domain.errors import Word
 from tickwheel_admin.domain.executors.node import Node, NodeState
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why
-from tickwheel_admin.domain.runs.run import Origin, Run, RunState
+from tickwheel_admin.domain.runs.run import WORKFLOW, Origin, Run, RunState
 from tickwheel_admin.engine import engine  # noqa: F401 - defines all loops
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.services.overview.attention.service import Concern, ConcernKind, Severity
+from tickwheel_admin.services.overview.attention.service import AlarmKind, Concern, Severity
 from tickwheel_admin.services.runs.service import RunQuery
 from tickwheel_admin.services.runs.waiting import Waiting
 from tickwheel_admin.services.system.service import loop_label
@@ -189,7 +190,7 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
         "slots": 8, "waiting": "12",
     }  # fmt: skip
 
-    def concern(kind: ConcernKind, **changes: object) -> Concern:
+    def concern(kind: AlarmKind, **changes: object) -> Concern:
         known: dict[str, object] = {
             "kind": kind, "severity": Severity.ERROR, "template": "", "params": params,
         }  # fmt: skip
@@ -204,31 +205,32 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
     lost = {"names": ["n1", "n2", "n3", "n4", "n5"], "runs": 12}
     rows = concern_rows(
         [
-            concern(ConcernKind.FAILING_STREAK, run_id=9, **job),
-            concern(ConcernKind.LAST_FAILED, run_id=9, **job | {"params": {"count": 1}}),
-            concern(ConcernKind.RETRY_FAILED, run_id=9, **job | {"params": again}),
-            concern(ConcernKind.FAILURE_RATE, run_id=9, **job | {"params": rate}),
-            concern(ConcernKind.LOW_SUCCESS, since=70, params=rate),
-            concern(ConcernKind.NODES_LOST, **executor | {"params": lost}),
-            concern(ConcernKind.SLOW, run_id=5, **job),
-            concern(ConcernKind.TRIGGER_ERROR, trigger_id=4, **job),
-            concern(ConcernKind.NO_NODES, **executor | {"params": {}}),
-            concern(ConcernKind.FULL, **executor),
-            concern(ConcernKind.LATE, run_id=7, why=wants_slot, **job),
-            concern(ConcernKind.LATE, why=starts, run_id=8, executor_id=2, executor_name="crm"),
-            concern(ConcernKind.LATE),
-            concern(ConcernKind.DECLARED_WAITING, **executor | {"params": {"names": "a, b"}}),
-            concern(ConcernKind.DECLARED_BROKEN, **executor | {"params": {"names": "c"}}),
+            concern(AlarmKind.FAILING_STREAK, run_id=9, **job),
+            concern(AlarmKind.LAST_FAILED, run_id=9, **job | {"params": {"count": 1}}),
+            concern(AlarmKind.RETRY_FAILED, run_id=9, **job | {"params": again}),
+            concern(AlarmKind.FAILURE_RATE, run_id=9, **job | {"params": rate}),
+            concern(AlarmKind.LOW_SUCCESS, since=70, params=rate),
+            concern(AlarmKind.NODES_LOST, **executor | {"params": lost}),
+            concern(AlarmKind.SLOW, run_id=5, **job),
+            concern(AlarmKind.TRIGGER_ERROR, trigger_id=4, **job),
+            concern(AlarmKind.NO_NODES, **executor | {"params": {}}),
+            concern(AlarmKind.FULL, **executor),
+            concern(AlarmKind.LATE, run_id=7, why=wants_slot, **job),
+            concern(AlarmKind.LATE, why=starts, run_id=8, executor_id=2, executor_name="crm"),
+            concern(AlarmKind.LATE),
+            concern(AlarmKind.DECLARED_WAITING, **executor | {"params": {"names": "a, b"}}),
+            concern(AlarmKind.DECLARED_BROKEN, **executor | {"params": {"names": "c"}}),
             concern(
-                ConcernKind.ADMIN_BEHIND,
+                AlarmKind.ADMIN_BEHIND,
                 admin_id=2,
                 admin_name="a2",
                 params={"admin": "a2", "loop": Word("Recording results")},
             ),
+            concern(AlarmKind.DATABASE_SLOW, template="It takes %(run)d ms."),
         ]
     )
 
-    assert {kind.value for kind in ConcernKind} == {row.key.split("-")[0] for row in rows}
+    assert {kind.value for kind in _ICONS} == {row.key.split("-")[0] for row in rows}
     assert len({row.key for row in rows}) == len(rows)
     assert [(row.subject, row.text, row.href) for row in rows] == [
         ("close", "24+ failures in a row", "/jobs/3"),
@@ -263,6 +265,7 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
             "/executors/1/declared-jobs",
         ),
         ("a2", "“Recording results” fails", "/admins#h-admin-2"),
+        ("Database", "It takes 5 ms.", "/admins"),
     ]
     assert [row.retries for row in rows][:4] == [9, 9, 9, None]
 
@@ -352,3 +355,4 @@ def test_the_end_of_a_run_is_estimated_by_its_progress(
         started_at=NOW - elapsed,
     )
     assert end_by_progress(run, progress, NOW) == (None if left is None else NOW + left)
+    assert end_by_progress(structs.replace(run, shard_index=WORKFLOW), progress, NOW) is None

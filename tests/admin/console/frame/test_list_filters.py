@@ -193,7 +193,7 @@ async def test_a_failed_run_leads_to_all_that_failed_like_it(console: Served) ->
             queued = lock_runs(conn, [run_id])[run_id]
             claimed = moves.claimed(queued, node_id=1, token="t", now=NOW)
             done = moves.lost(claimed.after, RetryPolicy(), now=NOW)
-            move_runs(conn, [claimed], slots_are_taken=True)
+            move_runs(conn, [claimed])
             message_too = structs.replace(done.after, message=message)
             move_runs(conn, [structs.replace(done, after=message_too)])
 

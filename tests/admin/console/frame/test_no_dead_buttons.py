@@ -6,6 +6,7 @@ refused to them.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, deque
 from collections.abc import AsyncIterator
@@ -40,6 +41,7 @@ class Offers(HTMLParser):
         super().__init__()
         self.links: set[str] = set()
         self.actions: dict[str, dict[str, str]] = {}  # with what the form fills in by itself
+        self.parts: set[tuple[str, str]] = set()  # addresses, and the block that a page fetches
         self._fields: dict[str, str] = {}
         self._method = "get"
 
@@ -47,6 +49,11 @@ class Offers(HTMLParser):
         given = {name: value or "" for name, value in attrs}
         if tag == "a":
             self.links.add(given.get("href", ""))
+            if "data-dialog" in given:
+                self.parts.add((given.get("href", ""), "dialog"))
+        if "hx-get" in given:
+            asked = json.loads(given.get("hx-headers", "{}"))
+            self.parts.add((given["hx-get"], asked.get("X-Block", "")))
         self.links.add(given.get("data-href", ""))  # of the command palette
         if tag == "form":
             self._fields, self._method = {}, given.get("method", "get")
@@ -135,6 +142,13 @@ class Seen:
     actions: dict[str, Offer]
 
 
+async def fetch(client: Client, headers: dict[str, str], part: str, block: str) -> int | None:
+    """Ask for a part of a page, as a script would; the status when it was refused."""
+    wanted = {"HX-Request": "true", "X-Block": block}
+    async with client.get(part, headers=headers | wanted, allow_redirects=False) as answer:
+        return answer.status if answer.status >= 400 else None
+
+
 async def look_around(client: Client, headers: dict[str, str]) -> Seen:
     """Follow every link that is offered, a few of each kind."""
     refused: dict[str, int] = {}
@@ -150,6 +164,14 @@ async def look_around(client: Client, headers: dict[str, str]) -> Seen:
                 refused[address] = answer.status
         offers = Offers()
         offers.feed(text)
+        for part, block in sorted(offers.parts):
+            kinds[kind := f"{block} of {kind_of(part)}"] += 1
+            if (
+                is_own(part)
+                and kinds[kind] == 1
+                and (status := await fetch(client, headers, part, block))
+            ):
+                refused[f"{block} of {part}"] = status
         for action, fields in offers.actions.items():
             kinds[f"POST {kind_of(action)}"] += action not in actions
             if is_own(action) and kinds[f"POST {kind_of(action)}"] <= OF_EACH_KIND:

@@ -25,6 +25,7 @@ JOB: dict[str, Any] = {
     "tags": ["no", "2026"],
     "blocking": "serial",
     "max_waiting": 3,
+    "alarms": [{"kind": "failed", "name": 'it\'s "bad"', "quiet": {"calendar": "nights"}}],
     "triggers": [
         {"kind": "daily_window", "every_seconds": 900, "from_time": "22:30", "to_time": "23:30"},
     ],
@@ -94,9 +95,9 @@ async def executor(browser: Browser) -> int:
 
 
 async def new_job(browser: Browser, **changes: Any) -> int:
-    return await browser.served.services.jobs.create(
-        COMMAND_LINE, await executor(browser), JOB | changes
-    )
+    services = browser.served.services
+    await services.calendars.create(COMMAND_LINE, {"name": "nights", "dates": ["2027-10-01"]})
+    return await services.jobs.create(COMMAND_LINE, await executor(browser), JOB | changes)
 
 
 async def config_of(browser: Browser, job_id: int) -> Any:
@@ -267,3 +268,30 @@ async def test_a_job_is_a_file(browser: Browser) -> None:
     await browser.get(f"/jobs/{job_id}/job.yaml")
 
     assert parse_job(from_yaml(browser.page)) == await config_of(browser, job_id)
+
+
+async def test_a_workflow_is_written_in_yaml(browser: Browser) -> None:
+    await executor(browser)
+    await browser.get("/jobs/new?what=workflow")
+    fields = browser.fields()
+    assert "    - key: extract\n" in fields["yaml"]
+    fields["yaml"] = fields["yaml"].replace('name: ""', "name: load")
+
+    location = await browser.press("/jobs/new", fields)
+
+    assert browser.status == 303
+    await browser.get(location)  # its page
+    assert browser.status == 200
+    await browser.get(f"{location}/config")
+    assert "needs:" in browser.page
+    await browser.get(f"{location}/edit")
+    fields = browser.fields()
+    await browser.press(f"{location}/edit", fields, do="as:form")
+    assert "has no fields for the steps" in browser.page
+    fields["yaml"] = fields["yaml"].replace("- extract\n", "- extrakt\n")
+    await browser.press(f"{location}/edit", fields)
+    assert browser.status == 422
+    assert "did you mean “extract”?" in browser.page
+    assert "<code>- extrakt</code>" in browser.page
+    await browser.get(f"/jobs/new?from={location.removeprefix('/jobs/')}")
+    assert "name: load-copy\n" in browser.fields()["yaml"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from tickwheel_admin.console.jobs.figures import failures_in_a_row, percentile
-from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.console.jobs.figures import failures_in_a_row, figures_of, percentile
+from tickwheel_admin.domain.runs.run import Origin, RunState
 from tickwheel_admin.services.jobs.service import RunSummary
 
 
@@ -25,6 +28,16 @@ def test_a_percentile_is_one_of_the_values(
     values: list[int], p50: int | None, p95: int | None
 ) -> None:
     assert (percentile(values, 50), percentile(values, 95)) == (p50, p95)
+
+
+def test_a_try_of_a_script_counts_in_no_figure() -> None:
+    def item(origin: Origin, state: RunState, ended_at: int) -> Any:
+        times = {"scheduled_at": 0, "started_at": 10, "ended_at": ended_at, "tries": 1}
+        return SimpleNamespace(run=SimpleNamespace(origin=origin, state=state, **times))
+
+    own = item(Origin.SCHEDULE, RunState.SUCCEEDED, 30)
+    tried = item(Origin.TRY, RunState.FAILED, 5_000)
+    assert figures_of([tried, own]) == figures_of([own])
 
 
 @pytest.mark.parametrize(
@@ -48,6 +61,8 @@ def test_failures_are_counted_back_to_the_last_success(states: str, count: int) 
             started_at=None,
             ended_at=None,
             progress=None,
+            created_at=n,
+            origin=Origin.SCHEDULE,
         )
         for n, state in enumerate(states.split())
     ]

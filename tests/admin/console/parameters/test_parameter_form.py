@@ -83,7 +83,7 @@ def test_each_type_has_its_field_and_says_its_rules() -> None:
     assert {name: each.kind.value for name, each in fields.items()} == {
         "month": "text", "most": "integer", "rate": "number", "dry": "switch", "sure": "choice",
         "currency": "choice", "level": "choice", "note": "text", "due": "date", "at": "text",
-        "key": "text", "tags": "json", "address": "json", "anything": "json",
+        "key": "text", "tags": "lines", "address": "json", "anything": "json",
     }  # fmt: skip
     assert [name for name, each in fields.items() if each.parameter.required] == ["month"]
     assert fields["month"].parameter.description == "Which <b>month</b>"
@@ -95,7 +95,8 @@ def test_each_type_has_its_field_and_says_its_rules() -> None:
     assert fields["currency"].default_word == "eur"
     assert fields["level"].options == [("1", "1"), ("2", "2"), ('"all"', "all")]
     assert fields["sure"].options == [("true", "yes"), ("false", "no")]
-    assert fields["tags"].rules == ["As JSON."]
+    assert fields["tags"].rules == ["One per line; empty lines do not count."]
+    assert fields["address"].rules == ["As JSON."]
     assert parameter_form(SCHEMA, "{}").more is None  # it takes nothing else
 
 
@@ -118,7 +119,7 @@ def test_an_untouched_form_changes_nothing() -> None:
 def test_what_is_typed_becomes_json_of_the_right_type() -> None:
     assert edited(
         "{}", month="2026-11", most=" 7 ", rate="-2.5e3", dry="true", sure="false",
-        currency='"cny"', level="1", note="a\nb", due="2026-11-22", tags='[ "a" ]',
+        currency='"cny"', level="1", note="a\nb", due="2026-11-22", tags="a",
         address='{"city": "Bern"}', anything="null",
     ) == {
         "month": "2026-11", "most": 7, "rate": -2500.0, "dry": True, "sure": False,
@@ -149,7 +150,7 @@ def test_laid_over_a_job_an_emptied_field_says_so_by_a_value() -> None:
     ("name", "typed"),
     [
         ("most", "1.5"), ("most", "٣"), ("most", "1" * 301), ("rate", "NaN"), ("rate", "1,5"),
-        ("currency", '"usd"'), ("currency", "eur"), ("tags", "[1"), ("address", "NaN"),
+        ("currency", '"usd"'), ("currency", "eur"), ("anything", "[1"), ("address", "NaN"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_a_problem_of_its_field(name: str, typed: str) -> None:

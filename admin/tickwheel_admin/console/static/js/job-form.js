@@ -42,16 +42,34 @@ document.addEventListener('click', (event) => {
 const typed = (box) => JSON.stringify(
   [...box.querySelectorAll('input, select, textarea')].map(({name, value, checked}) => [name, value, checked]),
 );
+// The form comes with its parameters: those that are on their way would be laid over them.
+function dropParameters() {
+  const box = document.getElementById('parameters-field');
+  if (box) htmx.trigger(box, 'htmx:abort');
+}
 let asked = '';
 let again = 0;
 document.body.addEventListener('htmx:beforeRequest', ({target}) => {
   if (target.id === 'parameters-field') asked = typed(target);
+  if (target.matches('.form-page')) dropParameters();
 });
 document.body.addEventListener('htmx:beforeSwap', (event) => {
   if (event.target.id !== 'parameters-field' || typed(event.target) === asked) return;
   event.detail.shouldSwap = false;
   clearTimeout(again);
   again = setTimeout(() => htmx.trigger(event.target, 'again'), 400);
+});
+
+// Whoever looks at another kind of job and comes back finds what was typed there.
+const typedBefore = new Map();
+const textsIn = (box) => [...box.querySelectorAll('input[type="text"], textarea')].filter(({name}) => name.startsWith('param.'));
+document.body.addEventListener('htmx:beforeSwap', ({target}) => {
+  if (target.id !== 'parameters-field') return;
+  for (const {name, value} of textsIn(target)) if (value) typedBefore.set(name, value);
+});
+document.body.addEventListener('htmx:afterSwap', ({target}) => {
+  if (target.id !== 'parameters-field') return;
+  for (const field of textsIn(target)) if (!field.value) field.value = typedBefore.get(field.name) ?? '';
 });
 
 // A preview does not shrink: what lies below it would move away under a click.
@@ -72,7 +90,8 @@ document.body.addEventListener('htmx:afterSettle', (event) => {
 let unfolded = [];
 document.body.addEventListener('htmx:beforeSwap', ({target}) => {
   if (target.id !== 'job-form') return;
-  unfolded = [...target.querySelectorAll('.fold[open]')].map(({id}) => id);
+  unfolded = [...target.querySelectorAll('details[id][open]')].map(({id}) => id);
+  dropParameters();
   clearTimeout(again); // the form comes with its parameters, and with what is wrong with them
   // Lines about parts that may be gone when they come: the other view has none.
   const summaries = document.getElementById('form-summaries');
@@ -106,6 +125,7 @@ document.addEventListener('click', ({target}) => {
   const button = target.closest('[data-goto-line]');
   if (!button) return;
   const field = document.getElementById('f-yaml');
+  if (field.hidden) return; // js/workflow-editor.js has the text
   const lines = field.value.split('\n');
   const before = lines.slice(0, Number(button.dataset.gotoLine) - 1);
   const start = before.reduce((sum, line) => sum + line.length + 1, 0);

@@ -161,3 +161,5 @@ open();
 const {callbacks} = Idiomorph.defaults;
 callbacks.beforeAttributeUpdated = (name, element, change) =>
   !(name === 'open' && change === 'remove' && element.tagName === 'DETAILS');
+// A part that says which thing it shows stays as it is while it shows the same one.
+callbacks.beforeNodeMorphed = (old, {dataset}) => !(dataset?.same && old.dataset?.same === dataset.same);
