@@ -106,6 +106,7 @@ CREATE TABLE job (
     revision INTEGER NOT NULL,
     paused BOOL NOT NULL,
     route_cursor BIGINT NOT NULL,
+    pool_id BIGINT,
     usual_ms BIGINT NOT NULL DEFAULT 0,
     failure_rate SMALLINT NOT NULL DEFAULT 0,
     created_at BIGINT NOT NULL,
@@ -122,6 +123,8 @@ CREATE INDEX ix_job_changed ON job (deleted_at, updated_at, id);
 CREATE INDEX ix_job_failure_rate ON job (deleted_at, failure_rate, id);
 
 CREATE INDEX ix_job_of_owner ON job (deleted_at, owner, name, id);
+
+CREATE INDEX ix_job_of_pool ON job (pool_id, deleted_at, name);
 
 CREATE INDEX ix_job_paused ON job (deleted_at, paused, name, id);
 
@@ -155,13 +158,16 @@ CREATE TABLE job_revision (
     config MEDIUMTEXT NOT NULL,
     created_at BIGINT NOT NULL,
     created_by VARCHAR(100) NOT NULL,
+    script_sha256 VARCHAR(64),
     PRIMARY KEY (job_id, revision)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_job_revision_of_script ON job_revision (script_sha256);
 
 CREATE TABLE script_source (
     sha256 VARCHAR(64) NOT NULL,
     source MEDIUMTEXT NOT NULL,
-    created_at BIGINT NOT NULL,
+    given_at BIGINT NOT NULL,
     PRIMARY KEY (sha256)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
@@ -193,6 +199,18 @@ CREATE INDEX ix_declared_job_by_state ON declared_job (state, executor_id);
 
 CREATE INDEX ix_declared_job_of_job ON declared_job (job_id);
 
+CREATE TABLE managed_object (
+    type VARCHAR(20) NOT NULL,
+    object_id BIGINT NOT NULL,
+    owner VARCHAR(100) NOT NULL,
+    mark VARCHAR(64) NOT NULL,
+    applied_at BIGINT NOT NULL,
+    applied_by VARCHAR(100) NOT NULL,
+    PRIMARY KEY (type, object_id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_managed_object_by_owner ON managed_object (owner, type, object_id);
+
 CREATE TABLE calendar (
     id BIGINT NOT NULL,
     name VARCHAR(100) NOT NULL,
@@ -208,6 +226,37 @@ CREATE TABLE calendar (
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
 CREATE INDEX ix_calendar_of_base ON calendar (base);
+
+CREATE TABLE pool (
+    id BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    name VARCHAR(100) NOT NULL,
+    description VARCHAR(1000) NOT NULL,
+    slots INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    deleted_at BIGINT NOT NULL,
+    claims BIGINT NOT NULL DEFAULT 0,
+    reserved_run_id BIGINT,
+    reserved_rank BIGINT,
+    reserved_slots INTEGER,
+    reserved_until BIGINT,
+    PRIMARY KEY (id),
+    CONSTRAINT uq_pool_name UNIQUE (executor_id, name, deleted_at)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_pool_by_name ON pool (deleted_at, name, executor_id);
+
+CREATE TABLE pool_use (
+    run_id BIGINT NOT NULL,
+    pool_id BIGINT NOT NULL,
+    slots INTEGER NOT NULL,
+    since BIGINT NOT NULL,
+    PRIMARY KEY (run_id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_pool_use_of_pool ON pool_use (pool_id, since, run_id);
 
 CREATE TABLE `trigger` (
     id BIGINT NOT NULL,
@@ -225,6 +274,7 @@ CREATE TABLE `trigger` (
     calendar_version INTEGER,
     version INTEGER NOT NULL,
     created_at BIGINT NOT NULL,
+    since_at BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (id)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
@@ -238,6 +288,84 @@ CREATE INDEX ix_trigger_of_job ON `trigger` (job_id);
 
 CREATE INDEX ix_trigger_to_plan ON `trigger` (bucket, next_fire_at);
 
+CREATE TABLE trigger_period (
+    trigger_id BIGINT NOT NULL,
+    version INTEGER NOT NULL,
+    job_id BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    spec MEDIUMTEXT NOT NULL,
+    saved_at BIGINT NOT NULL,
+    since_at BIGINT NOT NULL,
+    until_at BIGINT NOT NULL,
+    planned_to BIGINT NOT NULL,
+    state VARCHAR(16) NOT NULL,
+    paused BOOL NOT NULL,
+    next_fire_at BIGINT,
+    last_fire_at BIGINT,
+    PRIMARY KEY (trigger_id, version)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_trigger_period_ended ON trigger_period (until_at, trigger_id);
+
+CREATE TABLE pause_period (
+    executor_id BIGINT NOT NULL,
+    paused_at BIGINT NOT NULL,
+    resumed_at BIGINT NOT NULL,
+    PRIMARY KEY (executor_id, paused_at)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_pause_period_over ON pause_period (resumed_at);
+
+CREATE TABLE calendar_period (
+    name VARCHAR(100) NOT NULL,
+    until_at BIGINT NOT NULL,
+    spec MEDIUMTEXT NOT NULL,
+    PRIMARY KEY (name, until_at)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_calendar_period_ended ON calendar_period (until_at);
+
+CREATE TABLE run_purge (
+    job_id BIGINT NOT NULL,
+    from_at BIGINT NOT NULL,
+    to_at BIGINT NOT NULL,
+    PRIMARY KEY (job_id, from_at, to_at)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_run_purge_to ON run_purge (to_at);
+
+CREATE TABLE self_audit_hour (
+    hour_at BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    expected BIGINT NOT NULL,
+    happened BIGINT NOT NULL,
+    explained MEDIUMTEXT NOT NULL,
+    missing BIGINT NOT NULL,
+    doubled BIGINT NOT NULL,
+    late BIGINT NOT NULL,
+    unexplained BIGINT NOT NULL,
+    triggers INTEGER NOT NULL,
+    audited INTEGER NOT NULL,
+    audited_at BIGINT NOT NULL,
+    PRIMARY KEY (hour_at, executor_id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE self_audit_difference (
+    hour_at BIGINT NOT NULL,
+    trigger_id BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    what VARCHAR(16) NOT NULL,
+    job_id BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    found_at BIGINT NOT NULL,
+    closed_at BIGINT,
+    seen_at BIGINT,
+    seen_by VARCHAR(100),
+    PRIMARY KEY (hour_at, trigger_id, at, what)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_self_audit_difference_open ON self_audit_difference (closed_at, found_at);
+
 CREATE TABLE run (
     id BIGINT NOT NULL,
     executor_id BIGINT NOT NULL,
@@ -246,10 +374,13 @@ CREATE TABLE run (
     trigger_id BIGINT,
     origin VARCHAR(16) NOT NULL,
     scheduled_at BIGINT NOT NULL,
+    interval_start BIGINT,
     nominal_at BIGINT,
+    follows_at BIGINT,
     shard_index INTEGER NOT NULL,
     shard_total INTEGER NOT NULL,
     fire_id BIGINT,
+    is_part BOOL NOT NULL DEFAULT false,
     pinned_node_id BIGINT,
     request_key VARCHAR(100),
     requested_by VARCHAR(100),
@@ -257,6 +388,7 @@ CREATE TABLE run (
     parent_run_id BIGINT,
     parameters MEDIUMTEXT,
     priority SMALLINT NOT NULL,
+    pool_id BIGINT,
     created_at BIGINT NOT NULL,
     state VARCHAR(16) NOT NULL,
     due_at BIGINT NOT NULL,
@@ -281,6 +413,7 @@ CREATE TABLE run (
     log_lines INTEGER NOT NULL,
     choice MEDIUMTEXT,
     error_id BIGINT,
+    trace VARCHAR(600),
     PRIMARY KEY (id),
     CONSTRAINT uq_run_fires_once UNIQUE (trigger_id, scheduled_at, shard_index),
     CONSTRAINT uq_run_requested_once UNIQUE (job_id, request_key)
@@ -288,9 +421,9 @@ CREATE TABLE run (
 
 CREATE INDEX ix_run_blocking ON run (blocking_key, scheduled_at, id);
 
-CREATE INDEX ix_run_by_state ON run (state, scheduled_at, id, executor_id);
+CREATE INDEX ix_run_by_state ON run (state, scheduled_at, id, executor_id, is_part);
 
-CREATE INDEX ix_run_due ON run (executor_id, state, due_at);
+CREATE INDEX ix_run_due ON run (executor_id, state, due_at, pool_id);
 
 CREATE INDEX ix_run_of_error ON run (error_id, scheduled_at, id);
 
@@ -300,9 +433,100 @@ CREATE INDEX ix_run_of_job ON run (job_id, scheduled_at, id);
 
 CREATE INDEX ix_run_recent ON run (scheduled_at, id, executor_id);
 
-CREATE INDEX ix_run_to_claim ON run (executor_id, state, priority, due_at);
+CREATE INDEX ix_run_to_claim ON run (executor_id, state, pool_id, priority, due_at);
 
 CREATE INDEX ix_run_to_sweep ON run (state, deadline_at, node_id);
+
+CREATE TABLE backfill (
+    id BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    job_id BIGINT NOT NULL,
+    trigger_id BIGINT NOT NULL,
+    spec MEDIUMTEXT NOT NULL,
+    saved_at BIGINT NOT NULL,
+    from_at BIGINT NOT NULL,
+    to_at BIGINT NOT NULL,
+    newest_first BOOL NOT NULL,
+    `parallel` INTEGER NOT NULL,
+    parameters MEDIUMTEXT,
+    requested_by VARCHAR(100) NOT NULL,
+    request_key VARCHAR(100),
+    total INTEGER NOT NULL,
+    state VARCHAR(16) NOT NULL,
+    reason VARCHAR(500),
+    cursor_at BIGINT,
+    version INTEGER NOT NULL,
+    written INTEGER NOT NULL,
+    existing INTEGER NOT NULL,
+    succeeded INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    timed_out INTEGER NOT NULL,
+    lost INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    skipped INTEGER NOT NULL,
+    created_at BIGINT NOT NULL,
+    ended_at BIGINT,
+    resting BOOL NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT uq_backfill_requested_once UNIQUE (job_id, request_key)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_backfill_of_executor ON backfill (executor_id, id);
+
+CREATE INDEX ix_backfill_of_job ON backfill (job_id, id);
+
+CREATE INDEX ix_backfill_open ON backfill (ended_at, resting, id);
+
+CREATE INDEX ix_backfill_open_of_job ON backfill (job_id, ended_at);
+
+CREATE TABLE backfill_run (
+    job_id BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    backfill_id BIGINT NOT NULL,
+    trigger_id BIGINT NOT NULL,
+    run_id BIGINT NOT NULL,
+    outcome VARCHAR(16) NOT NULL,
+    PRIMARY KEY (job_id, at, backfill_id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_backfill_run_of ON backfill_run (backfill_id, outcome, at);
+
+CREATE TABLE workflow_step (
+    workflow_run_id BIGINT NOT NULL,
+    step_index INTEGER NOT NULL,
+    state VARCHAR(16) NOT NULL,
+    reason VARCHAR(50),
+    message MEDIUMTEXT,
+    run_id BIGINT,
+    since BIGINT NOT NULL,
+    started_at BIGINT,
+    due_at BIGINT,
+    decided_by VARCHAR(100),
+    taken_from BIGINT,
+    items INTEGER,
+    next_item INTEGER NOT NULL,
+    items_started INTEGER NOT NULL,
+    items_succeeded INTEGER NOT NULL,
+    items_failed INTEGER NOT NULL,
+    items_skipped INTEGER NOT NULL,
+    PRIMARY KEY (workflow_run_id, step_index)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE workflow_item (
+    workflow_run_id BIGINT NOT NULL,
+    step_index INTEGER NOT NULL,
+    item_index INTEGER NOT NULL,
+    run_id BIGINT NOT NULL,
+    PRIMARY KEY (workflow_run_id, step_index, item_index)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE spawned_items (
+    workflow_run_id BIGINT NOT NULL,
+    run_id BIGINT NOT NULL,
+    item_count INTEGER NOT NULL,
+    item_list MEDIUMTEXT NOT NULL,
+    PRIMARY KEY (workflow_run_id, run_id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
 CREATE TABLE run_error (
     id BIGINT NOT NULL,
@@ -412,6 +636,8 @@ CREATE TABLE `grant` (
     PRIMARY KEY (user_id, executor_id)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
+CREATE INDEX ix_grant_on_executor ON `grant` (executor_id, `role`);
+
 CREATE TABLE session (
     id_hash VARCHAR(64) NOT NULL,
     user_id BIGINT NOT NULL,
@@ -517,6 +743,7 @@ CREATE TABLE xxl_address (
     registered_at BIGINT,
     removed_at BIGINT,
     incarnation INTEGER NOT NULL DEFAULT 0,
+    turns INTEGER NOT NULL DEFAULT 0,
     node_id BIGINT,
     dialect VARCHAR(1),
     client VARCHAR(8),
@@ -565,6 +792,168 @@ CREATE TABLE xxl_take_over (
     changed_at BIGINT NOT NULL,
     PRIMARY KEY (source, their_job_id)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE alarm_channel (
+    id BIGINT NOT NULL,
+    name VARCHAR(100) NOT NULL,
+    kind VARCHAR(16) NOT NULL,
+    language VARCHAR(16) NOT NULL,
+    time_zone VARCHAR(100) NOT NULL,
+    settings MEDIUMTEXT NOT NULL,
+    secrets MEDIUMTEXT,
+    per_minute INTEGER NOT NULL,
+    enabled BOOL NOT NULL,
+    version INTEGER NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    deleted_at BIGINT NOT NULL,
+    paced_to BIGINT NOT NULL DEFAULT 0,
+    held_until BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (id),
+    CONSTRAINT uq_alarm_channel_name UNIQUE (name, deleted_at)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE TABLE alarm_rule (
+    id BIGINT NOT NULL,
+    name VARCHAR(100) NOT NULL,
+    kind VARCHAR(24) NOT NULL,
+    scope VARCHAR(16) NOT NULL,
+    executor_id BIGINT,
+    job_id BIGINT,
+    name_of BIGINT NOT NULL,
+    tag VARCHAR(50),
+    additional BOOL NOT NULL,
+    severity VARCHAR(16) NOT NULL,
+    channels MEDIUMTEXT NOT NULL,
+    limits MEDIUMTEXT NOT NULL,
+    own_text MEDIUMTEXT NOT NULL,
+    quiet MEDIUMTEXT,
+    repeat_every_s INTEGER,
+    escalate_after_s INTEGER,
+    escalate_to MEDIUMTEXT NOT NULL,
+    tell_recovery BOOL NOT NULL,
+    group_window_s INTEGER NOT NULL,
+    enabled BOOL NOT NULL,
+    version INTEGER NOT NULL,
+    next_at BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    deleted_at BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT uq_alarm_rule_name UNIQUE (name_of, name, deleted_at)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_alarm_rule_by_kind ON alarm_rule (kind, deleted_at, id);
+
+CREATE INDEX ix_alarm_rule_by_scope ON alarm_rule (scope, deleted_at, tag);
+
+CREATE INDEX ix_alarm_rule_next ON alarm_rule (next_at);
+
+CREATE INDEX ix_alarm_rule_of_executor ON alarm_rule (executor_id, deleted_at);
+
+CREATE INDEX ix_alarm_rule_of_job ON alarm_rule (job_id, deleted_at);
+
+CREATE TABLE alarm_signal (
+    kind VARCHAR(24) NOT NULL,
+    subject_id BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    executor_id BIGINT,
+    job_id BIGINT,
+    text VARCHAR(500),
+    PRIMARY KEY (kind, subject_id, number)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_alarm_signal_oldest ON alarm_signal (at);
+
+CREATE TABLE alarm (
+    id BIGINT NOT NULL,
+    rule_id BIGINT NOT NULL,
+    subject VARCHAR(64) NOT NULL,
+    closed_key BIGINT NOT NULL,
+    kind VARCHAR(24) NOT NULL,
+    severity VARCHAR(16) NOT NULL,
+    executor_id BIGINT,
+    job_id BIGINT,
+    run_id BIGINT,
+    told MEDIUMTEXT NOT NULL,
+    count INTEGER NOT NULL,
+    since BIGINT NOT NULL,
+    last_at BIGINT NOT NULL,
+    opened_at BIGINT NOT NULL,
+    acknowledged_by VARCHAR(100),
+    acknowledged_at BIGINT,
+    assigned_to VARCHAR(100),
+    muted_until BIGINT,
+    repeats INTEGER NOT NULL,
+    repeat_at BIGINT,
+    escalate_at BIGINT,
+    next_at BIGINT,
+    escalated_at BIGINT,
+    closed_at BIGINT,
+    closed_by VARCHAR(100),
+    PRIMARY KEY (id),
+    CONSTRAINT uq_alarm_open UNIQUE (rule_id, subject, closed_key)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_alarm_closed ON alarm (closed_at);
+
+CREATE INDEX ix_alarm_next ON alarm (next_at);
+
+CREATE INDEX ix_alarm_of_executor ON alarm (executor_id, closed_key, last_at, id);
+
+CREATE INDEX ix_alarm_of_job ON alarm (job_id, closed_key, last_at);
+
+CREATE INDEX ix_alarm_open ON alarm (closed_key, last_at, id, executor_id);
+
+CREATE INDEX ix_alarm_open_by_kind ON alarm (closed_key, kind, executor_id, last_at, severity);
+
+CREATE INDEX ix_alarm_recent ON alarm (last_at, id, executor_id);
+
+CREATE INDEX ix_alarm_recent_of_executor ON alarm (executor_id, last_at, id);
+
+CREATE TABLE notification (
+    id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    message_id VARCHAR(64) NOT NULL,
+    state VARCHAR(16) NOT NULL,
+    items INTEGER NOT NULL,
+    due_at BIGINT NOT NULL,
+    attempts INTEGER NOT NULL,
+    lease_until BIGINT,
+    claimed_by BIGINT,
+    claim_token VARCHAR(32),
+    written_at BIGINT NOT NULL,
+    first_at BIGINT,
+    ended_at BIGINT,
+    answer VARCHAR(500),
+    error VARCHAR(500),
+    PRIMARY KEY (id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_notification_due ON notification (state, due_at);
+
+CREATE INDEX ix_notification_group ON notification (channel_id, executor_id, due_at);
+
+CREATE INDEX ix_notification_leased ON notification (state, lease_until);
+
+CREATE INDEX ix_notification_of_channel ON notification (channel_id, state, due_at);
+
+CREATE INDEX ix_notification_recent ON notification (written_at, id);
+
+CREATE TABLE notification_item (
+    channel_id BIGINT NOT NULL,
+    alarm_id BIGINT NOT NULL,
+    occasion VARCHAR(16) NOT NULL,
+    number INTEGER NOT NULL,
+    notification_id BIGINT NOT NULL,
+    PRIMARY KEY (channel_id, alarm_id, occasion, number)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_notification_item_of ON notification_item (notification_id, alarm_id);
+
+CREATE INDEX ix_notification_item_of_alarm ON notification_item (alarm_id);
 
 CREATE TABLE tickwheel_version (
     version_num VARCHAR(32) NOT NULL,

@@ -9,8 +9,9 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.calendars.calendar import CalendarSpec
 from tickwheel_admin.domain.calendars.calendar_json import calendar_to_json
 from tickwheel_admin.store.calendars.calendars import based_on
+from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.edit_locks import lock_edits
-from tickwheel_admin.store.database.tables import ALIVE, calendar, trigger
+from tickwheel_admin.store.database.tables import ALIVE, calendar, calendar_period, trigger
 
 CHANGES = "calendar_changes"  # name of the setting that counts how often calendars were changed
 
@@ -72,9 +73,10 @@ def add_calendar(
 
 
 def revise_calendar(
-    conn: sa.Connection, calendar_id: int, *, description: str, spec: CalendarSpec
+    conn: sa.Connection, calendar_id: int, *, description: str, spec: CalendarSpec, now: int
 ) -> None:
     """Write what a calendar says; its version is `raise_versions`' to raise."""
+    _keep_past(conn, calendar_id, now=now)
     conn.execute(
         sa.update(calendar)
         .where(calendar.c.id == calendar_id)
@@ -98,6 +100,24 @@ def raise_versions(conn: sa.Connection, name: str, *, now: int) -> None:
 
 def delete_calendar(conn: sa.Connection, calendar_id: int, *, now: int) -> None:
     """Mark it deleted; its name is free again."""
+    _keep_past(conn, calendar_id, now=now)
     conn.execute(
         sa.update(calendar).where(calendar.c.id == calendar_id).values(deleted_at=now, base=None)
     )
+
+
+def _keep_past(conn: sa.Connection, calendar_id: int, *, now: int) -> None:
+    """Keep what a calendar says until now, for the self-audit of the last hours."""
+    said = conn.execute(
+        sa.select(calendar.c.name, calendar.c.spec).where(calendar.c.id == calendar_id)
+    ).one_or_none()
+    if said is not None:
+        row = {"name": said.name, "until_at": now, "spec": said.spec}
+        # Of two changes within a millisecond, the first one's past is what stood until then.
+        insert_rows(
+            conn,
+            calendar_period,
+            [row],
+            columns=tuple(row),
+            ignore_duplicates_of=("name", "until_at"),
+        )

@@ -20,6 +20,13 @@ import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.store.database.connections import create_engine, is_transient
+from tickwheel_admin.store.database.facts import (
+    RepeatCause,
+    TransactionFacts,
+    TransactionMeter,
+    collect_facts,
+    forget_facts,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -79,6 +86,7 @@ class Database:
         threads: int = 8,
         for_people: int = 0,
         clock: Callable[[], int] | None = None,
+        meter: TransactionMeter | None = None,
     ) -> None:
         """Connect lazily.
 
@@ -88,7 +96,9 @@ class Database:
             for_people: transactions at once through `for_people`, beside those; 0: it is this
                 database itself.
             clock: UTC epoch milliseconds, for SQLite only; servers have their own.
+            meter: counts transactions and what they did; None: nobody counts.
         """
+        self._meter = meter
         self.engine = create_engine(url, connections=threads + for_people, clock=clock)
         self._reading = self.engine
         if self.engine.dialect.name == "postgresql":
@@ -119,11 +129,23 @@ class Database:
     ) -> T:
         """`run` for the command line and for threads."""
 
-        def transact() -> T:
-            with self._writer, self.engine.begin() as conn:
-                return work(conn, *args, **kwargs)
+        meter = self._meter
+        facts: TransactionFacts | None = None
 
-        return _repeated(transact, name=getattr(work, "__name__", "transaction"))
+        def transact() -> T:
+            nonlocal facts
+            with self._writer, self.engine.begin() as conn:
+                if meter is None:
+                    return work(conn, *args, **kwargs)
+                facts = collect_facts(conn)
+                result = work(conn, *args, **kwargs)
+                forget_facts(conn)
+                return result
+
+        result = _repeated(transact, name=_name_of(work), meter=meter, writes=True)
+        if meter is not None and facts is not None:
+            meter.committed(facts)  # after the commit, and after the lock of SQLite's one writer
+        return result
 
     def read_sync(
         self, work: Callable[Concatenate[sa.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
@@ -134,7 +156,7 @@ class Database:
             with self._reading.connect().execution_options(tickwheel_read_only=True) as conn:
                 return work(conn, *args, **kwargs)
 
-        return _repeated(transact, name=getattr(work, "__name__", "transaction"))
+        return _repeated(transact, name=_name_of(work), meter=self._meter, writes=False)
 
     @property
     def for_people(self) -> Store:
@@ -175,7 +197,23 @@ class _Lane:
         )
 
 
-def _repeated(transact: Callable[[], T], *, name: str) -> T:
+def _repeated(
+    transact: Callable[[], T], *, name: str, meter: TransactionMeter | None, writes: bool
+) -> T:
+    began_at = time.monotonic()
+    repeats: list[RepeatCause] = []
+    failed = True
+    try:
+        result = _until_it_succeeds(transact, repeats, name=name)
+        failed = False
+        return result
+    finally:
+        if meter is not None:
+            seconds = time.monotonic() - began_at
+            meter.measured(writes=writes, seconds=seconds, repeats=repeats, failed=failed)
+
+
+def _until_it_succeeds(transact: Callable[[], T], repeats: list[RepeatCause], *, name: str) -> T:
     pause = FIRST_PAUSE_SECONDS
     met_a_key = False
     for attempt in range(1, REPEATS + 1):
@@ -183,23 +221,31 @@ def _repeated(transact: Callable[[], T], *, name: str) -> T:
             return transact()
         except Repeat as error:
             failure: Exception = error
+            cause = RepeatCause.CONFLICT
         except sa.exc.IntegrityError as error:
             # Lost a race for a unique key: the next reads see the winner. Met again, it is real.
             if met_a_key:
                 raise
             met_a_key = True
             failure = error
+            cause = RepeatCause.UNIQUE_KEY
         except sa.exc.DBAPIError as error:
             if not is_transient(error):
                 raise StatementRefused(f"{name}: {_short(error)}") from error
             failure = error
+            cause = RepeatCause.DATABASE
         if attempt < REPEATS:
+            repeats.append(cause)
             # Jitter parts two admins that ran into each other; nothing is decided by it.
             time.sleep(pause * (0.5 + random.random()))
             pause = min(pause * 3, MAX_PAUSE_SECONDS)
-    cause = _short(failure)
-    log.warning("database.unavailable", transaction=name, cause=cause)
-    raise DatabaseUnavailable(f"{name}: {cause}") from failure
+    told = _short(failure)
+    log.warning("database.unavailable", transaction=name, cause=told)
+    raise DatabaseUnavailable(f"{name}: {told}") from failure
+
+
+def _name_of(work: Callable[..., object]) -> str:
+    return getattr(work, "__name__", "transaction")
 
 
 def _short(error: Exception) -> str:

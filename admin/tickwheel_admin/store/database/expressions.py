@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy as sa
@@ -34,10 +35,21 @@ class among(sa.ColumnElement[bool]):  # noqa: N801 - reads like the SQL operator
         return self  # else it is compared with 1 where there is no type for truth
 
 
+class _Integers(sa.types.UserDefinedType[Any]):
+    """Many integers as one text: SQLAlchemy would write them into the statement one by one."""
+
+    cache_ok = True
+
+    def literal_processor(self, dialect: sa.Dialect) -> Callable[[Any], str]:
+        # Nothing but integers: others would be SQL. `NULL` is among nothing.
+        return lambda ids: ", ".join([str(int(each)) for each in ids]) or "NULL"
+
+
 @compiles(among)
 def _listed(element: among, compiler: SQLCompiler, **kwargs: Any) -> str:
-    ids = sa.bindparam(element.parameter, type_=sa.BigInteger, expanding=True, literal_execute=True)
-    return compiler.process(element.column.in_(ids), **kwargs)
+    ids = sa.bindparam(element.parameter, type_=_Integers, literal_execute=True)
+    column = compiler.process(element.column, **kwargs)
+    return f"{column} IN ({compiler.process(ids, **kwargs)})"
 
 
 @compiles(among, "postgresql")

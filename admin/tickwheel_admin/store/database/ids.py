@@ -61,12 +61,17 @@ class Ids:
                 self._left[name] = range(first + missing, first + size)
             return taken
 
-    async def run_with_ids(self, name: str, work: Callable[[Sequence[int]], Awaitable[T]]) -> T:
+    async def run_with_ids(
+        self, name: str, work: Callable[[Sequence[int]], Awaitable[T]], *, at_first: int = 0
+    ) -> T:
         """Do `work`, a transaction that learns only on its way how many new ids it needs.
 
-        It is given none at first, and those that it asks for when it is repeated.
+        It is given those that it asks for when it is repeated.
+
+        Args:
+            at_first: how many it is given before it asks; those that it does not use are lost.
         """
-        ids: list[int] = []
+        ids = await self.take_many(name, at_first) if at_first else []
         while True:
             try:
                 return await work(ids)

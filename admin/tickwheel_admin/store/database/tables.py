@@ -17,6 +17,7 @@ metadata = sa.MetaData()
 Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 Instant = sa.BigInteger()
 LongText = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
+OF_WORKFLOW = -1  # `deleted_at` of the hidden jobs of workflows: no list shows them
 ALIVE = 0  # `deleted_at` of what is not deleted; not NULL, so that unique keys see it
 
 
@@ -147,6 +148,7 @@ job = _table(
     sa.Column("revision", sa.Integer, nullable=False),  # current row of job_revision
     sa.Column("paused", sa.Boolean, nullable=False),
     sa.Column("route_cursor", sa.BigInteger, nullable=False),  # runs routed so far, by turns
+    sa.Column("pool_id", Id),  # whose slots its runs take; NULL: of none
     # Of the last 24 runs, as the roll-up saw them: lists are sorted by these (store.job_figures).
     sa.Column("usual_ms", sa.BigInteger, nullable=False, server_default=sa.text("0")),
     sa.Column("failure_rate", sa.SmallInteger, nullable=False, server_default=sa.text("0")),  # ‰
@@ -161,6 +163,7 @@ job = _table(
     sa.Index("ix_job_usual", "deleted_at", "usual_ms", "id"),
     sa.Index("ix_job_failure_rate", "deleted_at", "failure_rate", "id"),
     sa.Index("ix_job_tags", "deleted_at", "tags"),  # which there are, to suggest them
+    sa.Index("ix_job_of_pool", "pool_id", "deleted_at", "name"),
 )
 
 # How often and how lately a node was given runs of a job whose routing asks for that.
@@ -192,14 +195,21 @@ job_revision = _table(
     sa.Column("config", LongText, nullable=False),  # JSON of domain.job.JobConfig
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("created_by", sa.String(100), nullable=False),
+    sa.Column("script_sha256", sa.String(64)),  # of its script; NULL: it has none
+    sa.Index(
+        "ix_job_revision_of_script",
+        "script_sha256",
+        postgresql_where=sa.text("script_sha256 IS NOT NULL"),
+        sqlite_where=sa.text("script_sha256 IS NOT NULL"),
+    ),
 )
 
-# Sources of scripts, which revisions of jobs and runs name by their hashes.
+# Sources of scripts, which revisions of jobs name by their hashes; they go when none does any more.
 script_source = _table(
     "script_source",
     sa.Column("sha256", sa.String(64), primary_key=True),
     sa.Column("source", LongText, nullable=False),
-    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("given_at", Instant, nullable=False),  # by whoever saved or tried it last
 )
 
 # What a handler takes, as the process that started last says.
@@ -230,6 +240,19 @@ declared_job = _table(
     sa.Index("ix_declared_job_by_state", "state", "executor_id"),
 )
 
+# What a directory of files once applied, and so may change and delete: services.gitops.
+managed_object = _table(
+    "managed_object",
+    sa.Column("type", sa.String(20), primary_key=True),  # of documents: "job", "calendar"
+    sa.Column("object_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("owner", sa.String(100), nullable=False),  # the name of the directory
+    # The object as it was applied: its revision or version, or a hash of what it said.
+    sa.Column("mark", sa.String(64), nullable=False),
+    sa.Column("applied_at", Instant, nullable=False),
+    sa.Column("applied_by", sa.String(100), nullable=False),
+    sa.Index("ix_managed_object_by_owner", "owner", "type", "object_id"),
+)
+
 calendar = _table(
     "calendar",
     sa.Column("id", Id, primary_key=True, autoincrement=False),
@@ -243,6 +266,40 @@ calendar = _table(
     sa.Column("deleted_at", Instant, nullable=False),
     sa.UniqueConstraint("name", "deleted_at", name="uq_calendar_name"),
     sa.Index("ix_calendar_of_base", "base"),
+)
+
+# A limit across jobs: its slots are shared by all runs of the jobs that name it.
+pool = _table(
+    "pool",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("executor_id", Id, nullable=False),  # 0: of the installation
+    sa.Column("name", sa.String(100), nullable=False),  # jobs name it
+    sa.Column("description", sa.String(1000), nullable=False),
+    sa.Column("slots", sa.Integer, nullable=False),  # 0: closed
+    sa.Column("version", sa.Integer, nullable=False),  # rises with each edit
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("updated_at", Instant, nullable=False),
+    sa.Column("deleted_at", Instant, nullable=False),
+    # Claims lock the row, and write this, so that the lock holds on clusters too.
+    sa.Column("claims", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    # The first run in line, for which slots are kept: domain.pools.ledger.Reservation. NULL: none.
+    sa.Column("reserved_run_id", Id),
+    sa.Column("reserved_rank", sa.BigInteger),
+    sa.Column("reserved_slots", sa.Integer),
+    sa.Column("reserved_until", Instant),
+    sa.UniqueConstraint("executor_id", "name", "deleted_at", name="uq_pool_name"),
+    sa.Index("ix_pool_by_name", "deleted_at", "name", "executor_id"),
+)
+
+# The slots of pools that live runs hold: written by the claim, deleted by `move_runs` with the
+# move that ends the attempt. Runs of jobs without a pool have no row.
+pool_use = _table(
+    "pool_use",
+    sa.Column("run_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("pool_id", Id, nullable=False),
+    sa.Column("slots", sa.Integer, nullable=False),
+    sa.Column("since", Instant, nullable=False),
+    sa.Index("ix_pool_use_of_pool", "pool_id", "since", "run_id"),
 )
 
 trigger = _table(
@@ -263,11 +320,94 @@ trigger = _table(
     sa.Column("calendar_version", sa.Integer),  # with which next_fire_at was computed
     sa.Column("version", sa.Integer, nullable=False),
     sa.Column("created_at", Instant, nullable=False),
+    # Instants after this one are planned as the row says; `trigger_period` tells of those before.
+    sa.Column("since_at", Instant, nullable=False, server_default=sa.text("0")),
     sa.Index("ix_trigger_of_calendar", "calendar", "calendar_version"),
     sa.Index("ix_trigger_to_plan", "bucket", "next_fire_at"),
     sa.Index("ix_trigger_of_job", "job_id"),
     sa.Index("ix_trigger_by_state", "state", "id"),
     sa.Index("ix_trigger_next", "next_fire_at"),  # "what fires next" on the overview
+)
+
+# A trigger as it stood until an edit, a pause, a resume or its deletion: the self-audit asks what
+# it should have done. Written by those edits, and by nothing that plans.
+trigger_period = _table(
+    "trigger_period",
+    sa.Column("trigger_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("job_id", Id, nullable=False),
+    sa.Column("executor_id", Id, nullable=False),
+    sa.Column("spec", LongText, nullable=False),
+    sa.Column("saved_at", Instant, nullable=False),  # trigger.created_at
+    sa.Column("since_at", Instant, nullable=False),
+    sa.Column("until_at", Instant, nullable=False),  # when the edit came
+    sa.Column("planned_to", Instant, nullable=False),  # all fires up to here were written
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("paused", sa.Boolean, nullable=False),
+    sa.Column("next_fire_at", Instant),
+    sa.Column("last_fire_at", Instant),
+    sa.Index("ix_trigger_period_ended", "until_at", "trigger_id"),
+)
+
+# Pauses of executors, and of everything (0), that are over.
+pause_period = _table(
+    "pause_period",
+    sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("paused_at", Instant, primary_key=True, autoincrement=False),
+    sa.Column("resumed_at", Instant, nullable=False),
+    sa.Index("ix_pause_period_over", "resumed_at"),
+)
+
+# What a calendar said before it was changed or deleted, without those it was based on.
+calendar_period = _table(
+    "calendar_period",
+    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("until_at", Instant, primary_key=True, autoincrement=False),
+    sa.Column("spec", LongText, nullable=False),  # JSON of domain.calendar.CalendarSpec
+    sa.Index("ix_calendar_period_ended", "until_at"),
+)
+
+# Between which instants a step of a purge deleted runs of a job.
+run_purge = _table(
+    "run_purge",
+    sa.Column("job_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("from_at", Instant, primary_key=True, autoincrement=False),
+    sa.Column("to_at", Instant, primary_key=True, autoincrement=False),
+    sa.Index("ix_run_purge_to", "to_at"),
+)
+
+# What the self-audit counted in an hour of an executor, or of all of them (0).
+self_audit_hour = _table(
+    "self_audit_hour",
+    sa.Column("hour_at", Instant, primary_key=True, autoincrement=False),
+    sa.Column("executor_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("expected", sa.BigInteger, nullable=False),
+    sa.Column("happened", sa.BigInteger, nullable=False),
+    sa.Column("explained", LongText, nullable=False),  # JSON object: reason, number
+    sa.Column("missing", sa.BigInteger, nullable=False),
+    sa.Column("doubled", sa.BigInteger, nullable=False),
+    sa.Column("late", sa.BigInteger, nullable=False),
+    sa.Column("unexplained", sa.BigInteger, nullable=False),
+    sa.Column("triggers", sa.Integer, nullable=False),  # that there were
+    sa.Column("audited", sa.Integer, nullable=False),  # of these: fewer when there were too many
+    sa.Column("audited_at", Instant, nullable=False),
+)
+
+# How the ledger differs from what should have happened.
+self_audit_difference = _table(
+    "self_audit_difference",
+    sa.Column("hour_at", Instant, primary_key=True, autoincrement=False),
+    sa.Column("trigger_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("at", Instant, primary_key=True, autoincrement=False),  # the instant of the fire
+    sa.Column("what", sa.String(16), primary_key=True),  # a domain.self_audit.Difference
+    sa.Column("job_id", Id, nullable=False),
+    sa.Column("executor_id", Id, nullable=False),
+    sa.Column("found_at", Instant, nullable=False),
+    sa.Column("closed_at", Instant),  # when it was found no more; NULL: it stands
+    # Who closed its alarm, and when: it stands, and nobody need be told any more.
+    sa.Column("seen_at", Instant),
+    sa.Column("seen_by", sa.String(100)),
+    sa.Index("ix_self_audit_difference_open", "closed_at", "found_at"),
 )
 
 run = _table(
@@ -279,10 +419,17 @@ run = _table(
     sa.Column("trigger_id", Id),
     sa.Column("origin", sa.String(16), nullable=False),
     sa.Column("scheduled_at", Instant, nullable=False),
+    sa.Column("interval_start", Instant),  # the instant before it by the schedule; NULL: none
     sa.Column("nominal_at", Instant),  # of retries: the instant of what they do again
-    sa.Column("shard_index", sa.Integer, nullable=False),  # -1: the fire that its shards make up
+    # Of a fixed delay: the instant of the fire whose end brought this one; the self-audit asks.
+    sa.Column("follows_at", Instant),
+    # -1: the fire that its shards make up; -2: a workflow's
+    sa.Column("shard_index", sa.Integer, nullable=False),
     sa.Column("shard_total", sa.Integer, nullable=False),
     sa.Column("fire_id", Id),  # of a shard: the run of the whole fire
+    # Another run tells of it, or none: a shard, a step, a try of a script. Figures and failures are
+    # of the others, which the index by state tells apart.
+    sa.Column("is_part", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("pinned_node_id", Id),  # runs nowhere else
     sa.Column("request_key", sa.String(100)),
     sa.Column("requested_by", sa.String(100)),
@@ -290,6 +437,9 @@ run = _table(
     sa.Column("parent_run_id", Id),  # the run whose end asked for this one
     sa.Column("parameters", LongText),
     sa.Column("priority", sa.SmallInteger, nullable=False),
+    # Whose slots it takes; 0: it is a workflow's, which takes none at all, not even of a node.
+    # NULL: it is in no pool. The claim reads the three apart, so that none hides another.
+    sa.Column("pool_id", Id),
     sa.Column("created_at", Instant, nullable=False),
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("due_at", Instant, nullable=False),
@@ -317,6 +467,8 @@ run = _table(
     # Why the last attempt's node was chosen: JSON of domain.routing.choice.Choice.
     sa.Column("choice", LongText),
     sa.Column("error_id", Id),  # of `run_error`, of a run that has failed
+    # The trace that it is part of: `domain.runs.trace.stored`. NULL: none, which costs one bit.
+    sa.Column("trace", sa.String(600)),
     sa.UniqueConstraint("trigger_id", "scheduled_at", "shard_index", name="uq_run_fires_once"),
     sa.UniqueConstraint("job_id", "request_key", name="uq_run_requested_once"),
     # PostgreSQL rewrites a row's entries in all indexes with each move, so these hold only runs
@@ -325,6 +477,7 @@ run = _table(
         "ix_run_to_claim",
         "executor_id",
         "state",
+        "pool_id",
         "priority",
         "due_at",
         postgresql_where=sa.text("state IN ('dispatched', 'queued', 'running')"),
@@ -334,6 +487,7 @@ run = _table(
         "executor_id",
         "state",
         "due_at",
+        "pool_id",
         postgresql_where=sa.text("state = 'queued'"),
     ),
     sa.Index(
@@ -344,7 +498,7 @@ run = _table(
         postgresql_where=sa.text("state IN ('dispatched', 'queued', 'running')"),
     ),
     sa.Index("ix_run_recent", "scheduled_at", "id", "executor_id"),
-    sa.Index("ix_run_by_state", "state", "scheduled_at", "id", "executor_id"),
+    sa.Index("ix_run_by_state", "state", "scheduled_at", "id", "executor_id", "is_part"),
     sa.Index("ix_run_of_job", "job_id", "scheduled_at", "id"),
     sa.Index(
         "ix_run_blocking",
@@ -369,6 +523,102 @@ run = _table(
         postgresql_where=sa.text("error_id IS NOT NULL"),
         sqlite_where=sa.text("error_id IS NOT NULL"),
     ),
+)
+
+# A job's fires over a range of past instants, which are run as slots allow (domain.backfills).
+backfill = _table(
+    "backfill",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("executor_id", Id, nullable=False),
+    sa.Column("job_id", Id, nullable=False),
+    sa.Column("trigger_id", Id, nullable=False),
+    sa.Column("spec", LongText, nullable=False),  # of the trigger when it was asked for
+    sa.Column("saved_at", Instant, nullable=False),  # trigger.created_at
+    sa.Column("from_at", Instant, nullable=False),
+    sa.Column("to_at", Instant, nullable=False),  # the first instant that is not in it
+    sa.Column("newest_first", sa.Boolean, nullable=False),
+    sa.Column("parallel", sa.Integer, nullable=False),  # most runs that have not ended
+    sa.Column("parameters", LongText),  # JSON object over those of job and trigger; NULL: nothing
+    sa.Column("requested_by", sa.String(100), nullable=False),
+    sa.Column("request_key", sa.String(100)),
+    sa.Column("total", sa.Integer, nullable=False),  # instants when it was asked for
+    sa.Column("state", sa.String(16), nullable=False),  # a domain.backfills.BackfillState
+    sa.Column("reason", sa.String(500)),  # why it ended before its last instant
+    sa.Column("cursor_at", Instant),  # instants up to here are written; NULL: none is
+    sa.Column("version", sa.Integer, nullable=False),  # rises with each change of the row
+    # By outcome; those that are open are the rest of `written`.
+    sa.Column("written", sa.Integer, nullable=False),  # runs
+    sa.Column("existing", sa.Integer, nullable=False),  # instants that had a run already
+    sa.Column("succeeded", sa.Integer, nullable=False),
+    sa.Column("failed", sa.Integer, nullable=False),
+    sa.Column("timed_out", sa.Integer, nullable=False),
+    sa.Column("lost", sa.Integer, nullable=False),
+    sa.Column("cancelled", sa.Integer, nullable=False),
+    sa.Column("skipped", sa.Integer, nullable=False),
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("ended_at", Instant),  # when its last run had ended; NULL: it has not ended
+    sa.Column("resting", sa.Boolean, nullable=False),  # paused with no open run: passed over
+    sa.UniqueConstraint("job_id", "request_key", name="uq_backfill_requested_once"),
+    sa.Index("ix_backfill_open", "ended_at", "resting", "id"),
+    sa.Index("ix_backfill_open_of_job", "job_id", "ended_at"),
+    sa.Index("ix_backfill_of_job", "job_id", "id"),
+    sa.Index("ix_backfill_of_executor", "executor_id", "id"),
+)
+
+# What became of each instant of a backfill.
+backfill_run = _table(
+    "backfill_run",
+    sa.Column("job_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("at", Instant, primary_key=True, autoincrement=False),
+    sa.Column("backfill_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("trigger_id", Id, nullable=False),
+    sa.Column("run_id", Id, nullable=False),
+    sa.Column("outcome", sa.String(16), nullable=False),  # a domain.backfills.FillOutcome
+    sa.Index("ix_backfill_run_of", "backfill_id", "outcome", "at"),
+)
+
+# The steps of a workflow's run (domain.workflows.states.StepStatus), written by the claim and by
+# whatever ends a run of a step, under the lock of the workflow's run.
+workflow_step = _table(
+    "workflow_step",
+    sa.Column("workflow_run_id", Id, primary_key=True, autoincrement=False),
+    # In the graph of the run's revision.
+    sa.Column("step_index", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("state", sa.String(16), nullable=False),  # a domain.workflows.states.StepState
+    sa.Column("reason", sa.String(50)),
+    sa.Column("message", LongText),
+    sa.Column("run_id", Id),  # NULL: it has none, or one for each item
+    sa.Column("since", Instant, nullable=False),  # when it came to this state
+    sa.Column("started_at", Instant),  # when it first was more than waiting
+    sa.Column("due_at", Instant),  # when it goes on by itself; NULL: it does not
+    sa.Column("decided_by", sa.String(100)),  # the person who let it go on, or did not
+    sa.Column("taken_from", Id),  # the run of the workflow that did it; NULL: this one
+    sa.Column("items", sa.Integer),  # of a for_each; NULL: it is none, or has not started
+    sa.Column("next_item", sa.Integer, nullable=False),  # items before this one have begun
+    sa.Column("items_started", sa.Integer, nullable=False),
+    sa.Column("items_succeeded", sa.Integer, nullable=False),
+    sa.Column("items_failed", sa.Integer, nullable=False),
+    sa.Column("items_skipped", sa.Integer, nullable=False),
+)
+
+# The runs of the items of a for_each.
+workflow_item = _table(
+    "workflow_item",
+    sa.Column("workflow_run_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("step_index", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("item_index", sa.Integer, primary_key=True, autoincrement=False),  # in its list
+    sa.Column("run_id", Id, nullable=False),
+)
+
+# What the run of a workflow's step has spawned, in the transaction that recorded its result; and
+# the list of a step with for_each that was made of results of others, if items are to begin later.
+spawned_items = _table(
+    "spawned_items",
+    sa.Column("workflow_run_id", Id, primary_key=True, autoincrement=False),
+    # That spawned them; of a list -1 minus the index of its step.
+    sa.Column("run_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("item_count", sa.Integer, nullable=False),
+    sa.Column("item_list", LongText, nullable=False),  # JSON
 )
 
 # First lines of what runs failed with, one row for all that are alike (domain.run_error).
@@ -482,6 +732,7 @@ grant = _table(
     sa.Column("executor_id", Id, primary_key=True, autoincrement=False),  # 0: all executors
     sa.Column("role", sa.String(16), nullable=False),
     sa.Column("scripts", sa.Boolean, nullable=False),  # may also edit what nodes run as scripts
+    sa.Index("ix_grant_on_executor", "executor_id", "role"),
 )
 
 session = _table(
@@ -590,6 +841,8 @@ xxl_address = _table(
     sa.Column("removed_at", Instant),  # it took itself out; NULL: it has not
     # Raised when its process was found gone: the next process there is another node.
     sa.Column("incarnation", sa.Integer, nullable=False, server_default=sa.text("0")),
+    # Raised each time that an admin begins to serve it: tells apart who tells runs there to end.
+    sa.Column("turns", sa.Integer, nullable=False, server_default=sa.text("0")),
     sa.Column("node_id", Id),  # of that process; NULL: none was reached yet
     sa.Column("dialect", sa.String(1)),  # A, B or C; NULL: not seen yet
     sa.Column("client", sa.String(8)),  # java, go, python, node; NULL: not seen yet
@@ -640,4 +893,162 @@ xxl_take_over = _table(
     sa.Column("their_next_at", Instant, nullable=False),
     sa.Column("token", sa.BigInteger, nullable=False),  # of the step that wrote this row
     sa.Column("changed_at", Instant, nullable=False),
+)
+
+# A way to tell people of alarms (domain.alarms.channel).
+alarm_channel = _table(
+    "alarm_channel",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.String(100), nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("language", sa.String(16), nullable=False),  # of its messages
+    sa.Column("time_zone", sa.String(100), nullable=False),  # in which they tell instants
+    sa.Column("settings", LongText, nullable=False),  # JSON object of strings
+    # Ciphertext of a JSON object of strings (services.secrets.cipher); NULL: it has no secrets.
+    sa.Column("secrets", LongText),
+    sa.Column("per_minute", sa.Integer, nullable=False),  # most messages in a minute
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),  # rises with each edit
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("updated_at", Instant, nullable=False),
+    sa.Column("deleted_at", Instant, nullable=False),
+    # How far ahead of its rate it has sent (domain.alarms.pace): the claim locks and writes it.
+    sa.Column("paced_to", Instant, nullable=False, server_default=sa.text("0")),
+    # The provider wants no message before that; 0: it did not say so.
+    sa.Column("held_until", Instant, nullable=False, server_default=sa.text("0")),
+    sa.UniqueConstraint("name", "deleted_at", name="uq_alarm_channel_name"),
+)
+
+# When somebody is told, and by which channels (domain.alarms.rule).
+alarm_rule = _table(
+    "alarm_rule",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.String(100), nullable=False),
+    sa.Column("kind", sa.String(24), nullable=False),
+    sa.Column("scope", sa.String(16), nullable=False),
+    sa.Column("executor_id", Id),  # scope executor; scope tag: only of this one, NULL: of all
+    sa.Column("job_id", Id),  # scope job
+    # 0: of no job. Names are unique among the rules of a job, and among all others.
+    sa.Column("name_of", Id, nullable=False),
+    sa.Column("tag", sa.String(50)),  # scope tag
+    sa.Column("additional", sa.Boolean, nullable=False),
+    sa.Column("severity", sa.String(16), nullable=False),
+    sa.Column("channels", LongText, nullable=False),  # JSON array of ids
+    sa.Column("limits", LongText, nullable=False),  # JSON of domain.alarms.rule.RuleLimits
+    sa.Column("own_text", LongText, nullable=False),
+    sa.Column("quiet", LongText),  # JSON of domain.alarms.rule.QuietHours; NULL: none
+    sa.Column("repeat_every_s", sa.Integer),
+    sa.Column("escalate_after_s", sa.Integer),
+    sa.Column("escalate_to", LongText, nullable=False),  # JSON array of ids of channels
+    sa.Column("tell_recovery", sa.Boolean, nullable=False),
+    sa.Column("group_window_s", sa.Integer, nullable=False),
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),  # rises with each edit
+    # The next deadline that is to be looked at; NULL: of a rule without deadlines.
+    sa.Column("next_at", Instant),
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("updated_at", Instant, nullable=False),
+    sa.Column("deleted_at", Instant, nullable=False),
+    sa.UniqueConstraint("name_of", "name", "deleted_at", name="uq_alarm_rule_name"),
+    sa.Index("ix_alarm_rule_of_job", "job_id", "deleted_at"),
+    sa.Index("ix_alarm_rule_of_executor", "executor_id", "deleted_at"),
+    sa.Index("ix_alarm_rule_by_scope", "scope", "deleted_at", "tag"),
+    sa.Index("ix_alarm_rule_by_kind", "kind", "deleted_at", "id"),
+    sa.Index("ix_alarm_rule_next", "next_at"),
+)
+
+# What alarms are made of, written by the transaction that makes it true. The evaluator of alarms
+# deletes what it has taken.
+alarm_signal = _table(
+    "alarm_signal",
+    sa.Column("kind", sa.String(24), primary_key=True),  # a domain.alarms.kind.AlarmKind
+    # The run, trigger, node or admin that it is about.
+    sa.Column("subject_id", Id, primary_key=True, autoincrement=False),
+    # Tells signals of one subject apart: the attempt of a run, the version of a trigger.
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("at", Instant, nullable=False),
+    sa.Column("executor_id", Id),
+    sa.Column("job_id", Id),
+    sa.Column("text", sa.String(500)),  # a name or a reason; NULL: the subject's row tells it
+    sa.Index("ix_alarm_signal_oldest", "at"),
+)
+
+# What is or was the matter, once for each rule and subject while it lasts.
+alarm = _table(
+    "alarm",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("rule_id", Id, nullable=False),
+    sa.Column("subject", sa.String(64), nullable=False),  # "job:17"
+    # 0 while it is open, then its id: one open alarm for each rule and subject.
+    sa.Column("closed_key", Id, nullable=False),
+    sa.Column("kind", sa.String(24), nullable=False),
+    sa.Column("severity", sa.String(16), nullable=False),
+    sa.Column("executor_id", Id),
+    sa.Column("job_id", Id),
+    sa.Column("run_id", Id),  # the newest one that it is about
+    sa.Column("told", LongText, nullable=False),  # JSON of template and params
+    sa.Column("count", sa.Integer, nullable=False),
+    sa.Column("since", Instant, nullable=False),  # when it began
+    sa.Column("last_at", Instant, nullable=False),  # when it happened last
+    sa.Column("opened_at", Instant, nullable=False),  # when this row was written
+    sa.Column("acknowledged_by", sa.String(100)),
+    sa.Column("acknowledged_at", Instant),
+    sa.Column("assigned_to", sa.String(100)),
+    sa.Column("muted_until", Instant),
+    sa.Column("repeats", sa.Integer, nullable=False),  # how often it was told again
+    sa.Column("repeat_at", Instant),  # NULL: it is not told again
+    sa.Column("escalate_at", Instant),  # NULL: it is not escalated, or was
+    # The earlier of the two while nobody has acknowledged it; NULL: neither.
+    sa.Column("next_at", Instant),
+    sa.Column("escalated_at", Instant),
+    sa.Column("closed_at", Instant),
+    sa.Column("closed_by", sa.String(100)),  # NULL: it recovered, or its rule is gone
+    sa.UniqueConstraint("rule_id", "subject", "closed_key", name="uq_alarm_open"),
+    sa.Index("ix_alarm_open", "closed_key", "last_at", "id", "executor_id"),
+    sa.Index("ix_alarm_open_by_kind", "closed_key", "kind", "executor_id", "last_at", "severity"),
+    sa.Index("ix_alarm_recent", "last_at", "id", "executor_id"),
+    sa.Index("ix_alarm_of_job", "job_id", "closed_key", "last_at"),
+    sa.Index("ix_alarm_of_executor", "executor_id", "closed_key", "last_at", "id"),
+    sa.Index("ix_alarm_recent_of_executor", "executor_id", "last_at", "id"),
+    sa.Index("ix_alarm_next", "next_at"),
+    sa.Index("ix_alarm_closed", "closed_at"),
+)
+
+# The outbox: a message to a channel, delivered by any admin under a lease.
+notification = _table(
+    "notification",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("channel_id", Id, nullable=False),
+    sa.Column("executor_id", Id, nullable=False),  # whose alarms are grouped; 0: of no executor
+    sa.Column("message_id", sa.String(64), nullable=False),  # the same at each attempt
+    sa.Column("state", sa.String(16), nullable=False),  # a domain.alarms.notification state
+    sa.Column("items", sa.Integer, nullable=False),  # rows of notification_item
+    sa.Column("due_at", Instant, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("lease_until", Instant),
+    sa.Column("claimed_by", Id),  # admin id
+    sa.Column("claim_token", sa.String(32)),
+    sa.Column("written_at", Instant, nullable=False),
+    sa.Column("first_at", Instant),  # of the first attempt
+    sa.Column("ended_at", Instant),  # when it was delivered or given up
+    sa.Column("answer", sa.String(500)),  # of the provider
+    sa.Column("error", sa.String(500)),  # of the last attempt
+    sa.Index("ix_notification_due", "state", "due_at"),
+    sa.Index("ix_notification_group", "channel_id", "executor_id", "due_at"),
+    sa.Index("ix_notification_of_channel", "channel_id", "state", "due_at"),
+    sa.Index("ix_notification_leased", "state", "lease_until"),
+    sa.Index("ix_notification_recent", "written_at", "id"),
+)
+
+# Which alarm a message tells of, and why: nothing is told twice by one channel.
+notification_item = _table(
+    "notification_item",
+    sa.Column("channel_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("alarm_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("occasion", sa.String(16), primary_key=True),  # a domain.alarms.message.Occasion
+    # Counts repeats; 0 of all else.
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("notification_id", Id, nullable=False),
+    sa.Index("ix_notification_item_of", "notification_id", "alarm_id"),
+    sa.Index("ix_notification_item_of_alarm", "alarm_id"),
 )

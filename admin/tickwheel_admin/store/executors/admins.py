@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.alarms.kind import AlarmKind
+from tickwheel_admin.domain.alarms.signal import AlarmSignal
 from tickwheel_admin.domain.executors.node import ADMIN_LEASE_MS
+from tickwheel_admin.store.alarms.signals import add_signals
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.tables import admin, node_session
 
@@ -91,15 +94,26 @@ def remove_dead_admins(conn: sa.Connection) -> list[int]:
         .where(admin.c.lease_expires_at > now + 2 * ADMIN_LEASE_MS)
         .values(lease_expires_at=now + ADMIN_LEASE_MS)
     )
-    ids = list(
-        conn.execute(
-            sa.select(admin.c.id)
+    dead = {
+        row.id: row.name
+        for row in conn.execute(
+            sa.select(admin.c.id, admin.c.name)
             .where(admin.c.lease_expires_at <= now_ms(conn), admin.c.gone_at.is_(None))
             .order_by(admin.c.id)
             .with_for_update(skip_locked=True)
-        ).scalars()
-    )
+        )
+    }
+    ids = list(dead)
     if ids:
+        add_signals(
+            conn,
+            [
+                AlarmSignal(
+                    kind=AlarmKind.ADMIN_GONE, subject_id=each, number=now, at=now, text=name
+                )
+                for each, name in dead.items()
+            ],
+        )
         conn.execute(sa.delete(node_session).where(node_session.c.admin_id.in_(ids)))
         conn.execute(sa.update(admin).where(admin.c.id.in_(ids)).values(gone_at=now))
         rows = conn.execute(sa.select(admin.c.id, admin.c.name, admin.c.gone_at)).all()

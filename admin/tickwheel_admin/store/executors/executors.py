@@ -185,6 +185,13 @@ def set_scripts(conn: sa.Connection, executor_id: int, *, allowed: bool) -> None
     conn.execute(sa.update(executor).where(executor.c.id == executor_id).values(scripts=allowed))
 
 
+def describe_executor(conn: sa.Connection, executor_id: int, description: str) -> None:
+    """Write what people read of it."""
+    conn.execute(
+        sa.update(executor).where(executor.c.id == executor_id).values(description=description)
+    )
+
+
 def has_jobs(conn: sa.Connection, executor_id: int) -> bool:
     """Whether any job of it is not deleted."""
     found = sa.select(job.c.id).where(job.c.executor_id == executor_id, job.c.deleted_at == ALIVE)

@@ -7,7 +7,10 @@ from functools import lru_cache
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.alarms.kind import AlarmKind
+from tickwheel_admin.domain.alarms.signal import AlarmSignal
 from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS, LEASE_MS, NodeState, NodeTargets
+from tickwheel_admin.store.alarms.signals import add_signals
 from tickwheel_admin.store.database.batch import update_values
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.expressions import among
@@ -137,4 +140,11 @@ def expire_nodes(conn: sa.Connection) -> list[int]:
             .values(state=NodeState.DEAD.value, ended_at=now)
         )
         conn.execute(sa.delete(node_session).where(node_session.c.node_id.in_(ids)))
+        add_signals(
+            conn,
+            [
+                AlarmSignal(kind=AlarmKind.NODES_LOST, subject_id=node_id, number=now, at=now)
+                for node_id in ids
+            ],
+        )
     return ids

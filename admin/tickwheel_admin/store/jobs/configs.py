@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.input.job import config_from_json
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.store.alarms.run_watch import RunWatch
 from tickwheel_admin.store.database.tables import job_revision
 
 Key = tuple[int, int]  # job id, revision
@@ -19,6 +20,7 @@ class JobConfigs:
     def __init__(self, *, keep: int = 20_000) -> None:
         self._known: dict[Key, JobConfig] = {}
         self._keep = keep
+        self.watch = RunWatch()  # what is noticed of runs of these jobs; only engines set rules
 
     def get_many(self, conn: sa.Connection, keys: Iterable[Key]) -> dict[Key, JobConfig]:
         """The configurations that exist, by (job id, revision)."""

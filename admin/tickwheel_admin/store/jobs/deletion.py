@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.runs.run import TIMEOUT
+from tickwheel_admin.domain.runs.run import TIMEOUT, WORKFLOW
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.index_hints import unindexed
 from tickwheel_admin.store.database.run_conditions import IS_LIVE, IS_QUEUED
 from tickwheel_admin.store.database.tables import ALIVE, executor, job, run, trigger
 from tickwheel_admin.store.jobs.jobs import ROUND
 from tickwheel_admin.store.jobs.secret_uses import forget_secret_uses
+from tickwheel_admin.store.self_audit.periods import end_periods
 
 
 def lock_some_jobs(conn: sa.Connection, executor_id: int, *, limit: int) -> dict[int, str]:
@@ -41,6 +44,7 @@ def delete_triggers_of_jobs(conn: sa.Connection, job_ids: Sequence[int]) -> None
         ).scalars()
     )
     if ids:
+        end_periods(conn, ids, now=now_ms(conn), planned_to_now=False)
         conn.execute(sa.delete(trigger).where(trigger.c.id.in_(ids)))
 
 
@@ -97,8 +101,19 @@ def runs_of_deleted_executors(conn: sa.Connection, *, limit: int) -> list[int]:
     return found
 
 
+def unstopped_workflows(conn: sa.Connection, executor_id: int, *, limit: int) -> list[int]:
+    """Those of them that are runs of workflows; reads what is live of the executor."""
+    return _unstopped(conn, executor_id, unindexed(run.c.shard_index) == WORKFLOW, limit=limit)
+
+
 def unstopped_runs(conn: sa.Connection, executor_id: int, *, limit: int) -> list[int]:
     """Ids of live runs of the executor that were not asked to stop."""
+    return _unstopped(conn, executor_id, limit=limit)
+
+
+def _unstopped(
+    conn: sa.Connection, executor_id: int, *which: sa.ColumnElement[bool], limit: int
+) -> list[int]:
     unstopped = sa.or_(run.c.cancel_reason.is_(None), run.c.cancel_reason == TIMEOUT)
-    statement = sa.select(run.c.id).where(run.c.executor_id == executor_id, IS_LIVE, unstopped)
-    return list(conn.execute(statement.limit(limit)).scalars())
+    of_executor = (run.c.executor_id == executor_id, IS_LIVE, unstopped, *which)
+    return list(conn.execute(sa.select(run.c.id).where(*of_executor).limit(limit)).scalars())

@@ -89,6 +89,18 @@ def jobs_named(conn: sa.Connection, executor_id: int, names: Collection[str]) ->
     return {row.name: row.id for row in rows}
 
 
+def jobs_at(conn: sa.Connection, places: Collection[tuple[int, str]]) -> dict[tuple[int, str], int]:
+    """Ids of jobs by executor and name; deleted ones are left out."""
+    rows = conn.execute(
+        sa.select(job.c.executor_id, job.c.name, job.c.id).where(
+            job.c.executor_id.in_(sorted({executor_id for executor_id, _ in places})),
+            job.c.name.in_(sorted({name for _, name in places})),
+            job.c.deleted_at == ALIVE,
+        )
+    )
+    return {(row.executor_id, row.name): row.id for row in rows}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BriefJob:
     """A job without its configuration."""
@@ -132,6 +144,12 @@ def executors_of_jobs(conn: sa.Connection, job_ids: Collection[int]) -> dict[int
     return {row.id: row.executor_id for row in rows}
 
 
+def names_of_jobs(conn: sa.Connection, job_ids: Collection[int]) -> dict[int, str]:
+    """What they are called, also of deleted ones."""
+    rows = conn.execute(sa.select(job.c.id, job.c.name).where(job.c.id.in_(sorted(job_ids))))
+    return {row.id: row.name for row in rows}
+
+
 # --- changing --------------------------------------------------------------------------------
 
 
@@ -147,7 +165,7 @@ def job_name_is_taken(
     return owner is not None and owner != by_other_than
 
 
-def add_jobs(conn: sa.Connection, new: Sequence[Job], *, by: str) -> None:
+def add_jobs(conn: sa.Connection, new: Sequence[Job], *, by: str, deleted_at: int = ALIVE) -> None:
     """Insert jobs and their first revisions; their unique names are the database's to guard."""
     rows = [
         {
@@ -158,7 +176,7 @@ def add_jobs(conn: sa.Connection, new: Sequence[Job], *, by: str) -> None:
             "route_cursor": 0,
             "created_at": each.created_at,
             "updated_at": each.updated_at,
-            "deleted_at": ALIVE,
+            "deleted_at": deleted_at,
             **_searched(each.config),
         }
         for each in new
@@ -170,6 +188,7 @@ def add_jobs(conn: sa.Connection, new: Sequence[Job], *, by: str) -> None:
             "config": config_to_json(each.config),
             "created_at": each.created_at,
             "created_by": by[:100],
+            "script_sha256": _script_of(each.config),
         }
         for each in new
     ]
@@ -180,11 +199,23 @@ def add_jobs(conn: sa.Connection, new: Sequence[Job], *, by: str) -> None:
         add_secret_uses(conn, new)
 
 
-def revise_job(conn: sa.Connection, old: Job, config: JobConfig, *, now: int, by: str) -> bool:
+def revise_job(
+    conn: sa.Connection,
+    old: Job,
+    config: JobConfig,
+    *,
+    now: int,
+    by: str,
+    deleted_at: int = ALIVE,
+) -> bool:
     """Make `config` the next revision; False if another edit came first."""
     revised = conn.execute(
         sa.update(job)
-        .where(job.c.id == old.id, job.c.revision == old.revision, job.c.deleted_at == ALIVE)
+        .where(
+            job.c.id == old.id,
+            job.c.revision == old.revision,
+            job.c.deleted_at == deleted_at,
+        )
         .values(revision=old.revision + 1, updated_at=now, **_searched(config))
     )
     if revised.rowcount != 1:
@@ -232,8 +263,13 @@ def add_revision(
             config=config_to_json(config),
             created_at=now,
             created_by=by[:100],
+            script_sha256=_script_of(config),
         )
     )
+
+
+def _script_of(config: JobConfig) -> str | None:
+    return None if config.script is None else config.script.sha256
 
 
 # --- rows ------------------------------------------------------------------------------------
@@ -260,11 +296,12 @@ def job_from_row(row: Any) -> Job:
     )
 
 
-def _searched(config: JobConfig) -> dict[str, str]:
-    """What lists search and sort by, beside the JSON of the revision."""
+def _searched(config: JobConfig) -> dict[str, str | int | None]:
+    """What is searched and sorted by, beside the JSON of the revision."""
     return {
         "name": config.name,
         "handler": config.handler,
         "owner": config.owner,
         "tags": ",".join(config.tags),
+        "pool_id": None if config.pool is None else config.pool.pool_id,
     }

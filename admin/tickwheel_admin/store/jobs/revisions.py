@@ -48,12 +48,16 @@ def page_revisions(
     ]
 
 
-def add_try(conn: sa.Connection, job_id: int, config: JobConfig, *, now: int, by: str) -> int:
-    """Keep what a try of a locked job runs as; returns its number, which is negative."""
-    lowest = conn.execute(
-        sa.select(sa.func.min(job_revision.c.revision)).where(job_revision.c.job_id == job_id)
-    ).scalar_one()
-    number = min(lowest or 0, 0) - 1
+def add_try(
+    conn: sa.Connection, job_id: int, config: JobConfig, *, try_id: int, now: int, by: str
+) -> int:
+    """Keep what a try of a locked job runs as; returns its number, which is negative.
+
+    Args:
+        try_id: new and positive. A number never comes back, also when its revision is deleted:
+            admins keep configurations that they have read.
+    """
+    number = -try_id
     add_revision(conn, job_id, number, config, now=now, by=by)
     return number
 

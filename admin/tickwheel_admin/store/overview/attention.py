@@ -12,13 +12,16 @@ from tickwheel_admin.domain.executors.node import NodeState
 from tickwheel_admin.domain.runs.run import FAILURES, LIVE, Origin, Run, RunState
 from tickwheel_admin.domain.triggers.trigger import TriggerState
 from tickwheel_admin.store.database.index_hints import reading, unindexed
-from tickwheel_admin.store.database.run_conditions import IS_QUEUED
+from tickwheel_admin.store.database.run_conditions import IS_NO_PART, IS_QUEUED, STANDS_ALONE
+from tickwheel_admin.store.database.scans import beyond
 from tickwheel_admin.store.database.tables import ALIVE, executor, job, node, run, trigger
 from tickwheel_admin.store.runs.queue_depth import COUNT_LIMIT, first_try_put_off
 from tickwheel_admin.store.runs.rows import SELECTED_RUN, run_from_selected
 
 SCANNED = 5_000  # entries looked at for those of some executors only
 MAX_FAILED = 500
+FAILURES_SCANNED = 20_000  # entries of each state, for those of some executors only
+CHUNK = 1_000  # of them at once
 MAX_SUCCESSES = 20_000
 MAX_LOST_NODES = 500
 RETRIES_WITHIN = 500
@@ -54,6 +57,7 @@ class RunningRun(NamedTuple):
     id: int
     job_id: int
     started_at: int
+    is_step: bool  # of a workflow
 
 
 class JobWithExecutor(NamedTuple):
@@ -94,11 +98,44 @@ class Load:
 
 
 def newest_failures(conn: sa.Connection, *, since: int, scope: Scope) -> list[FailedRun]:
-    """The newest runs that were scheduled since then and failed; shards are left out."""
-    ids: list[int] = []
-    for state in sorted(state.value for state in FAILURES):
-        lately = sa.and_(run.c.state == state, run.c.scheduled_at >= since)
-        ids += _entries(conn, lately, scope=scope, most=MAX_FAILED, newest=True)
+    """The newest runs that were scheduled since then and failed.
+
+    Shards and tries of scripts are left out, and so are steps: their fire, or their workflow, fails
+    with them unless that is tolerated.
+    """
+    found: list[FailedRun] = []
+    for state in FAILURES:
+        found += _failures_in(conn, state, since=since, scope=scope)
+    return sorted(found, key=lambda each: each[:2], reverse=True)[:MAX_FAILED]
+
+
+def _failures_in(
+    conn: sa.Connection, state: RunState, *, since: int, scope: Scope
+) -> list[FailedRun]:
+    """Of one state. Up to `FAILURES_SCANNED` of other executors may lie between those in scope."""
+    found: list[FailedRun] = []
+    lately = sa.and_(run.c.state == state.value, run.c.scheduled_at >= since, STANDS_ALONE)
+    scanned, size = 0, MAX_FAILED
+    while scanned < FAILURES_SCANNED and len(found) < MAX_FAILED:
+        entries = _newest_entries(conn, lately, limit=size)
+        ids = [each.id for each in entries if scope is None or each.executor_id in scope]
+        found += _failed_among(conn, ids)
+        if len(entries) < size:
+            break
+        last, scanned, size = entries[-1], scanned + size, CHUNK
+        lately = sa.and_(
+            run.c.state == state.value,
+            run.c.scheduled_at >= since,
+            STANDS_ALONE,
+            *beyond(last.scheduled_at, last.id, of=run.c.scheduled_at, newer=False),
+        )
+    return found
+
+
+def _failed_among(conn: sa.Connection, run_ids: Sequence[int]) -> list[FailedRun]:
+    """The runs, found by their ids."""
+    if not run_ids:
+        return []
     rows = conn.execute(
         sa.select(
             run.c.scheduled_at,
@@ -109,20 +146,20 @@ def newest_failures(conn: sa.Connection, *, since: int, scope: Scope) -> list[Fa
             run.c.node_id,
             run.c.retry_of,
             run.c.ended_at,
-        ).where(run.c.id.in_(ids), run.c.fire_id.is_(None), run.c.origin != Origin.TRY.value)
+        ).where(run.c.id.in_(run_ids))
     )
-    found = [FailedRun(*row) for row in rows]
-    return sorted(found, key=lambda each: each[:2], reverse=True)[:MAX_FAILED]
+    return [FailedRun(*row) for row in rows]
 
 
 def newest_successes(conn: sa.Connection, *, since: int) -> tuple[dict[int, int], int]:
     """(successes of each executor, since when they are counted): the newest `MAX_SUCCESSES` ones.
 
-    Read from `ix_run_by_state` alone; shards are counted as well, which makes no rate worse.
+    Read from `ix_run_by_state` alone, and of the same runs as failures: neither shards nor steps
+    nor tries of scripts.
     """
     newest = reading(
         sa.select(run.c.executor_id, run.c.scheduled_at)
-        .where(run.c.state == RunState.SUCCEEDED.value, run.c.scheduled_at >= since)
+        .where(run.c.state == RunState.SUCCEEDED.value, run.c.scheduled_at >= since, STANDS_ALONE)
         .order_by(run.c.scheduled_at.desc(), run.c.id.desc())
         .limit(MAX_SUCCESSES),
         run,
@@ -197,39 +234,59 @@ def lost_nodes(conn: sa.Connection, *, since: int, scope: Scope) -> list[LostNod
     return sorted(found, key=lambda each: -each.ended_at)
 
 
-def long_running(conn: sa.Connection, *, started_before: int, scope: Scope) -> list[RunningRun]:
-    """Runs that started before then and still run, those that run longest first; no shards."""
+def long_running(
+    conn: sa.Connection, *, started_before: int, scope: Scope, with_steps: bool = False
+) -> list[RunningRun]:
+    """Runs that started before then and still run, those that run longest first; neither shards nor
+    tries of scripts.
+
+    Args:
+        with_steps: also steps of workflows: rules about a job measure them.
+    """
     running = run.c.state == RunState.RUNNING.value
-    ids = _entries(conn, running, scope=scope, most=MAX_LIVE)
+    ids = _oldest_entries(conn, running, scope=scope, most=MAX_LIVE)
     rows = conn.execute(
-        sa.select(run.c.id, run.c.job_id, run.c.started_at).where(
-            run.c.id.in_(ids), run.c.fire_id.is_(None), run.c.started_at < started_before
+        sa.select(run.c.id, run.c.job_id, run.c.started_at, run.c.origin).where(
+            run.c.id.in_(ids),
+            IS_NO_PART if with_steps else STANDS_ALONE,
+            run.c.started_at < started_before,
         )
     )
-    return sorted((RunningRun(*row) for row in rows), key=lambda each: (each.started_at, each.id))
+    found = [RunningRun(*row[:3], row.origin == Origin.STEP.value) for row in rows]
+    return sorted(found, key=lambda each: (each.started_at, each.id))
 
 
-def _entries(
-    conn: sa.Connection,
-    condition: sa.ColumnElement[bool],
-    *,
-    scope: Scope,
-    most: int,
-    newest: bool = False,
+def _oldest_entries(
+    conn: sa.Connection, condition: sa.ColumnElement[bool], *, scope: Scope, most: int
 ) -> list[int]:
-    """Ids of the oldest (or newest) entries of a range of `ix_run_by_state`, read from it alone."""
-    order = (run.c.scheduled_at, run.c.id)
+    """Ids of the oldest entries of a range of `ix_run_by_state`, read from it alone."""
     rows = conn.execute(
         reading(
             sa.select(run.c.id, run.c.executor_id)
             .where(condition)
-            .order_by(*(column.desc() for column in order) if newest else order)
+            .order_by(run.c.scheduled_at, run.c.id)
             .limit(most if scope is None else SCANNED),
             run,
             "ix_run_by_state",
         )
     )
     return [row.id for row in rows if scope is None or row.executor_id in scope][:most]
+
+
+def _newest_entries(
+    conn: sa.Connection, condition: sa.ColumnElement[bool], *, limit: int
+) -> Sequence[sa.Row[tuple[int, int, int]]]:
+    """Of a range of `ix_run_by_state`, read from it alone."""
+    return conn.execute(
+        reading(
+            sa.select(run.c.scheduled_at, run.c.id, run.c.executor_id)
+            .where(condition)
+            .order_by(run.c.scheduled_at.desc(), run.c.id.desc())
+            .limit(limit),
+            run,
+            "ix_run_by_state",
+        )
+    ).all()
 
 
 def named_jobs(conn: sa.Connection, job_ids: Iterable[int]) -> dict[int, JobWithExecutor]:

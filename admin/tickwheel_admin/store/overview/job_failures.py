@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.runs.run import FAILURES, Origin
+from tickwheel_admin.domain.runs.run import FAILURES
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.run_conditions import STANDS_ALONE
 from tickwheel_admin.store.database.tables import job_failure, run
 
 MAX_FAILURES = 20_000  # of one state in one part of an hour that are looked at
@@ -63,7 +64,7 @@ def count_failed_jobs(conn: sa.Connection, *, from_at: int, to_at: int) -> list[
 def _failed_jobs(run_ids: Sequence[int]) -> sa.Select[int, int, int]:
     return (
         sa.select(run.c.job_id, run.c.executor_id, sa.func.max(run.c.scheduled_at).label("at"))
-        .where(run.c.id.in_(run_ids), run.c.fire_id.is_(None), run.c.origin != Origin.TRY.value)
+        .where(run.c.id.in_(run_ids), STANDS_ALONE)
         .group_by(run.c.job_id, run.c.executor_id)
     )
 

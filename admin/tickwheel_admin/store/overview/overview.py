@@ -114,9 +114,14 @@ def next_fires(
     ]
 
 
+def up_or_gone_lately(now: int) -> sa.ColumnElement[bool]:
+    """Of admins: those that are up, or ended without a goodbye within the last hour."""
+    return admin.c.gone_at.is_(None) | (admin.c.gone_at > now - GONE_KEPT_MS)
+
+
 def list_admins(conn: sa.Connection, *, limit: int) -> list[StoredAdmin]:
     """Every admin that is up, or ended without a goodbye within the last hour."""
-    shown = admin.c.gone_at.is_(None) | (admin.c.gone_at > now_ms(conn) - GONE_KEPT_MS)
+    shown = up_or_gone_lately(now_ms(conn))
     rows = conn.execute(
         sa.select(admin).where(shown).order_by(admin.c.name, admin.c.id).limit(limit)
     )

@@ -8,11 +8,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.pools.pool import NO_SLOTS_NEEDED
 from tickwheel_admin.store.database.clock import statement_began
 from tickwheel_admin.store.database.expressions import among
 from tickwheel_admin.store.database.index_hints import reading, unindexed
 from tickwheel_admin.store.database.run_conditions import IS_QUEUED
-from tickwheel_admin.store.database.tables import executor, run
+from tickwheel_admin.store.database.tables import ALIVE, executor, run
 
 # Statements of the hot path are made once: making one costs more than SQLAlchemy's cache saves.
 _QUEUED = sa.and_(run.c.executor_id == executor.c.id, IS_QUEUED)
@@ -45,6 +46,53 @@ def due_executors(
     return found
 
 
+PRIORITIES = range(1, 10)
+
+
+def queued_of_pool(pool: sa.ColumnElement[int], priority: int) -> sa.ColumnElement[bool]:
+    """Queued runs of an executor, in the order of `ix_run_to_claim` by their due instants.
+
+    With the priority, the index leads to those that are due, however many are parked or due later.
+    """
+    return sa.and_(IS_QUEUED, run.c.pool_id == pool, run.c.priority == priority)
+
+
+def _workflow_of_executor(*conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    return (
+        reading(
+            sa.select(run.c.due_at)
+            .where(run.c.executor_id == executor.c.id, *conditions)
+            .correlate(executor)
+            .limit(1),
+            run,
+            "ix_run_to_claim",
+        )
+        .scalar_subquery()
+        .is_not(None)
+    )
+
+
+_NO_POOL = sa.literal(NO_SLOTS_NEEDED)
+# A look-up for each executor, whether it has nodes or not; more where workflows are queued.
+_WITH_WORKFLOWS = sa.select(executor.c.id).where(
+    executor.c.deleted_at == ALIVE,
+    _workflow_of_executor(IS_QUEUED, run.c.pool_id == _NO_POOL),
+    sa.or_(
+        *(
+            _workflow_of_executor(
+                queued_of_pool(_NO_POOL, priority), run.c.due_at <= statement_began()
+            )
+            for priority in PRIORITIES
+        )
+    ),
+)
+
+
+def executors_with_due_workflows(conn: sa.Connection) -> set[int]:
+    """Executors with runs of workflows that are due: these need no node."""
+    return set(conn.execute(_WITH_WORKFLOWS).scalars())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueRun:
     """A run that may be claimed; the rest of it is read under its lock."""
@@ -60,6 +108,7 @@ def _claimable(*order: sa.Column[Any], due_at: sa.ColumnElement[Any]) -> sa.Sele
         .where(
             run.c.executor_id == sa.bindparam("executor"),
             IS_QUEUED,
+            run.c.pool_id.is_(None),
             due_at <= sa.bindparam("now"),
         )
         .order_by(*order, run.c.id)  # those of one plan rise by instant
@@ -67,19 +116,63 @@ def _claimable(*order: sa.Column[Any], due_at: sa.ColumnElement[Any]) -> sa.Sele
     )
 
 
-_OLDEST = _claimable(run.c.due_at, due_at=run.c.due_at)
+_OLDEST = reading(_claimable(run.c.due_at, due_at=run.c.due_at), run, "ix_run_due")
 
-_MOST_URGENT = _claimable(run.c.priority, run.c.due_at, due_at=unindexed(run.c.due_at))
+_MOST_URGENT = reading(
+    _claimable(run.c.priority, run.c.due_at, due_at=unindexed(run.c.due_at)),
+    run,
+    "ix_run_to_claim",
+)
+# The pool first, though all have none: PostgreSQL sorts the whole queue otherwise, as MariaDB does
+# with it.
+_MOST_URGENT_ON_POSTGRESQL = _claimable(
+    run.c.pool_id, run.c.priority, run.c.due_at, due_at=run.c.due_at
+)
+
+
+def oldest_of(priority: int, pool: sa.ColumnElement[int]) -> sa.Select[Any]:
+    """Part of a union: due runs of one executor and pool, of one priority."""
+    first = reading(
+        sa.select(run.c.id, run.c.job_id, run.c.job_revision, run.c.priority, run.c.due_at)
+        .where(
+            run.c.executor_id == sa.bindparam("executor"),
+            queued_of_pool(pool, priority),
+            run.c.due_at <= sa.bindparam("now"),
+        )
+        .order_by(run.c.due_at, run.c.id)
+        .limit(sa.bindparam("count")),
+        run,
+        "ix_run_to_claim",
+    ).subquery(f"of_{priority}")
+    return sa.select(first)  # a limit inside of a union needs a sub-select on SQLite
+
+
+_WORKFLOWS = sa.union_all(*(oldest_of(priority, _NO_POOL) for priority in PRIORITIES))
 
 
 def claimable_runs(
     conn: sa.Connection, *, executor_id: int, now: int, limit: int, oldest_first: bool
 ) -> list[DueRun]:
-    """Queued runs that are due, most urgent (or oldest) first; read without a lock."""
-    rows = conn.execute(
-        _OLDEST if oldest_first else _MOST_URGENT,
-        {"executor": executor_id, "now": now, "count": limit},
-    )
+    """Queued runs that are due, most urgent (or oldest) first; read without a lock.
+
+    Those of workflows, and those that take slots of pools, are read apart: none hides the others.
+    """
+    if oldest_first:
+        statement = _OLDEST
+    elif conn.dialect.name == "postgresql":
+        statement = _MOST_URGENT_ON_POSTGRESQL
+    else:
+        statement = _MOST_URGENT
+    rows = conn.execute(statement, {"executor": executor_id, "now": now, "count": limit})
     return [
         DueRun(id=run_id, job_id=job_id, job_revision=revision) for run_id, job_id, revision in rows
     ]
+
+
+def claimable_workflows(
+    conn: sa.Connection, *, executor_id: int, now: int, limit: int
+) -> list[DueRun]:
+    """The same of the runs of workflows."""
+    rows = conn.execute(_WORKFLOWS, {"executor": executor_id, "now": now, "count": limit}).all()
+    urgent = sorted(rows, key=lambda row: (row.priority, row.due_at, row.id))[:limit]
+    return [DueRun(id=row.id, job_id=row.job_id, job_revision=row.job_revision) for row in urgent]

@@ -1,8 +1,9 @@
 """What follows from moves of runs, written in the same transaction (guarantee G4).
 
-A whole fire ends with its last shard, child jobs are asked for, a fixed delay is armed again, and
-the next run in line may be claimed. Rows are locked in the order job, trigger, run, node; the runs
-that are moved are locked already, then their fires, then what follows.
+A whole fire ends with its last shard, child jobs are asked for, a fixed delay is armed again, the
+next run in line may be claimed, alarms get their signals, and workflows go on. Rows are locked in
+the order job, trigger, run, node; the runs that are moved are locked already, then their fires,
+then the workflows that they are steps of, then what follows, and the nodes last.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from typing import Any
 import sqlalchemy as sa
 from msgspec.structs import replace
 
+from tickwheel_admin.domain.alarms.kind import AlarmKind
+from tickwheel_admin.domain.alarms.run_signals import signals_of_moves
+from tickwheel_admin.domain.alarms.signal import AlarmSignal
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.jobs.children import follows, parameters_of_child, request_key_of
 from tickwheel_admin.domain.jobs.job import JobConfig
@@ -24,11 +28,13 @@ from tickwheel_admin.domain.routing.strategy import Split
 from tickwheel_admin.domain.runs import moves as run_moves
 from tickwheel_admin.domain.runs.blocking import Blocking
 from tickwheel_admin.domain.runs.run import FINAL, LIVE, Move, Origin, Run, RunState
+from tickwheel_admin.domain.runs.trace import trace_of_follower
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.triggers.schedule import calendar_of
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.domain.triggers.trigger import TriggerState
 from tickwheel_admin.domain.triggers.trigger_json import spec_from_json
+from tickwheel_admin.store.alarms.signals import add_signals
 from tickwheel_admin.store.calendars.calendars import read_calendars
 from tickwheel_admin.store.database.batch import update_rows
 from tickwheel_admin.store.database.ids import TooFewIds
@@ -36,8 +42,9 @@ from tickwheel_admin.store.database.tables import ALIVE, job, trigger
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.runs.inserts import insert_requested_runs, unused_run_ids
 from tickwheel_admin.store.runs.lanes import BlockingLane, lane_of, lock_parked
-from tickwheel_admin.store.runs.runs import lock_runs, move_runs
+from tickwheel_admin.store.runs.runs import lock_runs, move_runs, move_slots
 from tickwheel_admin.store.runs.shards import count_shards, set_fire_progress
+from tickwheel_admin.store.runs.workflows.advance import advance_workflows, workflows_concerned
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,6 +52,7 @@ class FollowUpResult:
     """What a transaction caused beside the moves themselves."""
 
     queued: int = 0  # runs that may be claimed now
+    steps: int = 0  # those of them that are steps of workflows
     armed: int = 0  # triggers that will fire again
 
 
@@ -59,13 +67,40 @@ def move_with_follow_ups(
     """Move locked runs, at most one move each, and do what follows from it.
 
     Args:
-        run_ids: new ids for child runs.
+        run_ids: new ids for child runs and runs of steps.
 
     Raises:
-        TooFewIds: more child runs are due than there are ids.
+        TooFewIds: more such runs are due than there are ids.
         Repeat: as `move_runs`.
     """
     followed = FollowUpResult()
+    all_written: list[Move] = []
+    while moves:
+        written = _move_and_follow(conn, moves, followed, configs=configs, now=now, run_ids=run_ids)
+        all_written += written
+        ended, begun = workflows_concerned(written)
+        if not ended and not begun:  # nearly always
+            break
+        advanced = advance_workflows(
+            conn, ended=ended, begun=begun, configs=configs, now=now, run_ids=run_ids
+        )
+        followed.queued += advanced.queued
+        followed.steps += advanced.queued
+        moves = advanced.moves  # of workflows that are over, which may be steps of others
+    move_slots(conn, all_written)
+    return followed
+
+
+def _move_and_follow(
+    conn: sa.Connection,
+    moves: Sequence[Move],
+    followed: FollowUpResult,
+    *,
+    configs: JobConfigs,
+    now: int,
+    run_ids: Sequence[int],
+) -> list[Move]:
+    """All that follows but the steps of workflows; returns what was moved."""
     ended = [move for move in moves if _ends(move)]
     known = configs.get_many(conn, {_revision(move.after) for move in moves if _matters(move)})
     fire_moves, progress = _fires_of_shards(conn, ended, now=now)
@@ -74,10 +109,13 @@ def move_with_follow_ups(
         known |= configs.get_many(conn, {_revision(move.after) for move in fire_moves})
     followed.queued += _ask_children(conn, ended, known, configs, now=now, ids=run_ids)
     move_runs(conn, [*moves, *fire_moves])
+    all_moves = [*moves, *fire_moves]
+    signals = signals_of_moves(all_moves, now=now)
+    add_signals(conn, signals + configs.watch.signals(conn, all_moves, now=now))
     set_fire_progress(conn, progress)
-    followed.armed = _arm_fixed_delays(conn, ended, known, now=now)
+    followed.armed += _arm_fixed_delays(conn, ended, known, now=now)
     followed.queued += _unpark_next(conn, [*moves, *fire_moves], known, now=now)
-    return followed
+    return [*moves, *fire_moves]
 
 
 def _ends(move: Move) -> bool:
@@ -186,6 +224,7 @@ def _ask_children(
                 request_key=request_key_of(parent.id),
                 parent_run_id=parent.id,
                 parameters=parameters_of_child(config.parameters, parent.result),
+                trace=trace_of_follower(parent),
             )
         )
     insert_requested_runs(conn, children)
@@ -251,6 +290,20 @@ def arm_fixed_delays(
         {"id": row.id, "version": row.version} | _after_end(spec, row.fires, calendars, now=now)
         for row, spec in waiting
     ]
+    add_signals(
+        conn,
+        [
+            AlarmSignal(
+                kind=AlarmKind.TRIGGER_ERROR,
+                subject_id=each["id"],
+                number=each["version"],
+                at=now,
+                text=each["reason"],
+            )
+            for each in armed
+            if each["state"] == TriggerState.ERROR.value
+        ],
+    )
     return update_rows(
         conn,
         trigger,

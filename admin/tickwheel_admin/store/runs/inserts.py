@@ -15,7 +15,8 @@ from tickwheel_admin.store.database.expressions import among
 from tickwheel_admin.store.database.tables import run
 from tickwheel_admin.store.runs.rows import RUN_COLUMNS
 
-_all_values = attrgetter(*RUN_COLUMNS)
+_INSERTED = (*RUN_COLUMNS, "is_part")
+_all_values = attrgetter(*_INSERTED)
 
 _STANDING = sa.select(run.c.id).where(among(run.c.id, "ids"))
 
@@ -38,7 +39,7 @@ def insert_fires(conn: sa.Connection, runs: Sequence[Run]) -> None:
         conn,
         run,
         list(map(_all_values, runs)),
-        columns=RUN_COLUMNS,
+        columns=_INSERTED,
         ignore_duplicates_of=("trigger_id", "scheduled_at", "shard_index"),
     )
 
@@ -56,7 +57,7 @@ def insert_requested_run(conn: sa.Connection, requested: Run) -> int:
         standing = find_request(conn, requested.job_id, requested.request_key)
     if standing is not None:
         return int(standing)
-    insert_values(conn, run, [_all_values(requested)], columns=RUN_COLUMNS)
+    insert_values(conn, run, [_all_values(requested)], columns=_INSERTED)
     return requested.id
 
 
@@ -73,6 +74,6 @@ def insert_requested_runs(conn: sa.Connection, requested: Sequence[Run]) -> None
         conn,
         run,
         list(map(_all_values, requested)),
-        columns=RUN_COLUMNS,
+        columns=_INSERTED,
         ignore_duplicates_of=("job_id", "request_key"),
     )

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.expressions import among
+from tickwheel_admin.store.database.facts import facts_of
 from tickwheel_admin.store.database.tables import run_log
 from tickwheel_shared.protocol import MAX_LINES_PER_CHUNK, LogChunk, WireLine
 
-# A chunk more may come on top, and characters have up to four bytes: servers take 16 MiB and more.
-_STATEMENT_CHARS = 2 * 1024 * 1024
+# A chunk more may come on top: servers take 16 MiB and more.
+_STATEMENT_BYTES = 2 * 1024 * 1024
 
 _decoder = msgspec.json.Decoder(list[WireLine])
 _CHUNK = sa.select(run_log.c.first_seq, run_log.c.line_count, run_log.c.lines)
+_PLACES = sa.select(
+    run_log.c.run_id, run_log.c.attempt, run_log.c.first_seq, run_log.c.line_count
+).where(
+    among(run_log.c.run_id, "runs"),
+    run_log.c.first_seq > sa.bindparam("after"),
+    run_log.c.first_seq <= sa.bindparam("last"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +49,7 @@ class StoredChunk:
 
 def append_log_chunks(conn: sa.Connection, chunks: Sequence[LogChunk]) -> None:
     """Store chunks; one that is already there was resent and is left as it is."""
-    for rows in _statements(chunks):
+    for rows, size in _statements(chunks):
         insert_rows(
             conn,
             run_log,
@@ -46,30 +57,76 @@ def append_log_chunks(conn: sa.Connection, chunks: Sequence[LogChunk]) -> None:
             columns=("run_id", "attempt", "first_seq", "line_count", "lines"),
             ignore_duplicates_of=("run_id", "attempt", "first_seq"),
         )
+        facts_of(conn).log_bytes += size
 
 
-def _statements(chunks: Sequence[LogChunk]) -> Iterator[list[dict[str, int | str]]]:
-    """Rows of one statement after the other: of a flood that comes all at once only a little is
-    held as text, and no statement is larger than servers take."""
-    rows: list[dict[str, int | str]] = []
-    chars = 0
+def append_fetched_chunks(conn: sa.Connection, chunks: Sequence[LogChunk]) -> None:
+    """Store those lines of the chunks that are not there, whatever chunks hold the others.
+
+    Their runs must be locked: two admins that fetch the same log come one after the other.
+    """
+    if not chunks:
+        return
+    stored: defaultdict[tuple[int, int], list[range]] = defaultdict(list)
+    for row in conn.execute(
+        _PLACES,
+        {
+            "runs": sorted({each.run for each in chunks}),
+            "after": min(each.first_seq for each in chunks) - MAX_LINES_PER_CHUNK,
+            "last": max(each.first_seq + len(each.lines) for each in chunks),
+        },
+    ):
+        lines = range(row.first_seq, row.first_seq + row.line_count)
+        stored[row.run_id, row.attempt].append(lines)
+    parts: list[LogChunk] = []
     for chunk in chunks:
-        lines = msgspec.json.encode(chunk.lines).decode()
+        taken = stored[chunk.run, chunk.attempt]
+        for lines in _uncovered(range(chunk.first_seq, chunk.first_seq + len(chunk.lines)), taken):
+            begin = lines.start - chunk.first_seq
+            texts = chunk.lines[begin : begin + len(lines)]
+            parts.append(replace(chunk, first_seq=lines.start, lines=texts))
+            taken.append(lines)
+    append_log_chunks(conn, parts)
+
+
+def _uncovered(lines: range, covered: Iterable[range]) -> list[range]:
+    """The parts of a range that are in none of the others, in order."""
+    left = [lines]
+    for each in covered:
+        left = [
+            part
+            for whole in left
+            for part in (
+                range(whole.start, min(whole.stop, each.start)),
+                range(max(whole.start, each.stop), whole.stop),
+            )
+            if part
+        ]
+    return left
+
+
+def _statements(chunks: Sequence[LogChunk]) -> Iterator[tuple[list[dict[str, int | str]], int]]:
+    """Rows of one statement after the other, and the bytes of their lines: of a flood that comes
+    all at once only a little is held as text, and no statement is larger than servers take."""
+    rows: list[dict[str, int | str]] = []
+    size = 0
+    for chunk in chunks:
+        lines = msgspec.json.encode(chunk.lines)
         rows.append(
             {
                 "run_id": chunk.run,
                 "attempt": chunk.attempt,
                 "first_seq": chunk.first_seq,
                 "line_count": len(chunk.lines),
-                "lines": lines,
+                "lines": lines.decode(),
             }
         )
-        chars += len(lines)
-        if chars >= _STATEMENT_CHARS:
-            yield rows
-            rows, chars = [], 0
+        size += len(lines)
+        if size >= _STATEMENT_BYTES:
+            yield rows, size
+            rows, size = [], 0
     if rows:
-        yield rows
+        yield rows, size
 
 
 def log_chunks_after(

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.run_conditions import STANDS_ALONE
 from tickwheel_admin.store.database.tables import run
 from tickwheel_admin.store.runs.retries import count_made_good
 
@@ -27,7 +28,8 @@ def count_outcomes(
 ) -> list[OutcomeCount]:
     """Ended runs by bucket, executor and state, of all executors.
 
-    Failures that a retry by hand made up for are left out: the retry is counted.
+    Failures that a retry by hand made up for are left out: the retry is counted. So are shards and
+    steps, of which their fire or workflow is counted, and tries of scripts.
 
     Reads nothing but `ix_run_by_state`, an entry per ended run of the span: about 0.25 s for a
     million runs. The caller keeps older counts, so that only the newest buckets are counted
@@ -40,10 +42,13 @@ def count_outcomes(
             run.c.state.in_(sorted(state.value for state in _COUNTED)),
             run.c.scheduled_at >= from_at,
             run.c.scheduled_at < to_at,
+            STANDS_ALONE,
         )
         .group_by(start, run.c.executor_id, run.c.state)
     )
     rows = conn.execute(reading(statement, run, "ix_run_by_state")).all()
+    if not rows:
+        return []
     made_good = {
         (each.start_at, each.executor_id, each.state): each.runs
         for each in count_made_good(conn, from_at=from_at, to_at=to_at, bucket_ms=bucket_ms)

@@ -52,6 +52,7 @@ class RunFilter:
     trigger_id: int | None = None
     node_id: int | None = None  # of the last attempt
     origin: Origin | None = None
+    without_steps: bool = False  # of workflows, whose own runs are listed
     requested_by: str | None = None
     parent_run_id: int | None = None  # the run whose end asked for them
     from_at: int | None = None  # scheduled at or after
@@ -151,12 +152,15 @@ class _Scan:
         filters = _filters(wanted, state)
         # The index knows everything but whether an entry is a shard: that is asked of what fits.
         is_covered = [*filters] == ["executor_id"] and not (wanted.job_id or wanted.trigger_id)
+        is_narrow = bool(filters)
+        if wanted.without_steps and not is_covered:
+            filters.setdefault("origin", _NO_STEPS)
         fits = _filter(filters, shards=is_covered or _with_shards(wanted))
         if most is None:
             most = MAX_SCANNED if is_covered else min(MAX_SCANNED, MAX_READ)
             if wanted.job_id is not None or wanted.error_id is not None:
                 most = max(most // share, 1)
-        size = min(CHUNK, most) if filters else enough
+        size = min(CHUNK, most) if is_narrow else enough
         scanned = 0
         while scanned < most:
             rows = conn.execute(
@@ -164,7 +168,10 @@ class _Scan:
                     size
                 )
             ).all()
-            whole = _whole_fires(conn, filter(fits, rows)) if is_covered else None
+            whole = None
+            if is_covered:
+                chosen = filter(fits, rows)
+                whole = _whole_fires(conn, chosen, without_steps=wanted.without_steps)
             for row in rows:
                 before = RunPosition(scheduled_at=row.scheduled_at, id=row.id)
                 if fits(row) if whole is None else row.id in whole:
@@ -180,6 +187,7 @@ class _Scan:
 
 
 _Filters = dict[str, frozenset[Any]]
+_NO_STEPS = frozenset(origin.value for origin in Origin) - {Origin.STEP.value}
 # What no column of the run says: one look-up by key for each entry.
 _LOOKED_UP = {"is_retried": IS_RETRIED, "is_made_good": IS_MADE_GOOD}
 
@@ -222,12 +230,16 @@ def _filter(filters: _Filters, *, shards: bool) -> Callable[[Any], bool]:
     )
 
 
-def _whole_fires(conn: sa.Connection, rows: Iterable[Any]) -> frozenset[int]:
-    """The ids of those that are no shards."""
+def _whole_fires(
+    conn: sa.Connection, rows: Iterable[Any], *, without_steps: bool
+) -> frozenset[int]:
+    """The ids of those that are no shards, and no steps of workflows."""
     ids = [row.id for row in rows]
     if not ids:
         return frozenset()
     chosen = sa.select(run.c.id).where(run.c.id.in_(ids), run.c.fire_id.is_(None))
+    if without_steps:
+        chosen = chosen.where(run.c.origin != Origin.STEP.value)
     return frozenset(conn.execute(chosen).scalars())
 
 

@@ -14,11 +14,13 @@ from typing import Annotated, Any
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.runs.run import FINAL
+from tickwheel_admin.domain.runs.run import FINAL, WHOLE_FIRE
+from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.index_hints import reading
 from tickwheel_admin.store.database.tables import job, run
 from tickwheel_admin.store.runs.pages import RunPosition
-from tickwheel_admin.store.runs.retention import delete_runs
+from tickwheel_admin.store.runs.retention import delete_runs, lock_unneeded
+from tickwheel_admin.store.self_audit.periods import keep_purged
 
 ROWS_PER_STEP = 1_000  # runs, with their shards
 LINES_PER_ROW = 100  # lines of log that count as one more row
@@ -78,19 +80,35 @@ def find_purgeable(conn: sa.Connection, wanted: PurgeScope, place: PurgePosition
 def purge_runs(conn: sa.Connection, run_ids: Sequence[int]) -> int:
     """Delete those that have ended, with their shards; returns how many, shards not counted.
 
-    A fire with a shard that has not ended is kept whole.
+    A fire with a shard that has not ended is kept whole, and so is what a step has brought while
+    its workflow has not ended, which may need its result.
     """
     if not run_ids:
         return 0
     shards = conn.execute(sa.select(run.c.id).where(run.c.fire_id.in_(run_ids))).scalars()
+    ids = {*run_ids, *shards}
+    unneeded = lock_unneeded(conn, ids)
     locked = conn.execute(
-        sa.select(run.c.id, run.c.fire_id, run.c.state)
-        .where(run.c.id.in_(sorted({*run_ids, *shards})))
+        sa.select(
+            run.c.id,
+            run.c.fire_id,
+            run.c.state,
+            run.c.job_id,
+            run.c.trigger_id,
+            run.c.scheduled_at,
+            sa.case((run.c.reason == "misfire", run.c.message)).label("told"),
+        )
+        .where(run.c.id.in_(sorted(ids)))
         .order_by(run.c.id)
-        .with_for_update()
     ).all()
-    stays = {row.fire_id or row.id for row in locked if row.state not in _FINAL_VALUES}
+    stays = {
+        row.fire_id or row.id
+        for row in locked
+        if row.state not in _FINAL_VALUES or row.id not in unneeded
+    }
     gone = [row for row in locked if (row.fire_id or row.id) not in stays]
+    fires = (row for row in gone if row.fire_id is None and row.trigger_id is not None)
+    keep_purged(conn, fires, now=now_ms(conn))
     delete_runs(conn, [row.id for row in gone])
     return sum(row.fire_id is None for row in gone)
 
@@ -212,7 +230,7 @@ class _Step:
 
 
 def _cost(row: Any) -> int:
-    shards = row.shard_total if row.shard_index == -1 else 0
+    shards = row.shard_total if row.shard_index == WHOLE_FIRE else 0
     return 1 + int(shards) + int(row.log_lines) // LINES_PER_ROW
 
 

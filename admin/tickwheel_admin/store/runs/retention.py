@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.executors.node import NodeState
-from tickwheel_admin.domain.runs.run import FINAL
+from tickwheel_admin.domain.runs.run import FINAL, WORKFLOW, Origin, RunState
 from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.expressions import among
+from tickwheel_admin.store.database.index_hints import unindexed
 from tickwheel_admin.store.database.tables import (
     job_node,
     node,
@@ -17,17 +19,73 @@ from tickwheel_admin.store.database.tables import (
     run_attempt,
     run_checkpoint,
     run_log,
+    run_retry,
     session,
 )
 from tickwheel_admin.store.jobs.revisions import delete_tries
 from tickwheel_admin.store.runs.retries import forget_retries
+from tickwheel_admin.store.self_audit.periods import keep_retained
+from tickwheel_admin.store.workflows.steps import delete_steps
 
 LINES_PER_BATCH = 200_000  # of logs: otherwise SQLite blocks other writers for seconds
 SESSION_KEPT_MS = 86_400_000  # longer than any session can be used
 
 
+_workflow = run.alias("workflow")
+_retry = run.alias("retry")
+_OPEN_VALUES = sorted(state.value for state in frozenset(RunState) - FINAL)
+
+
+def _has_open_retry(run_id: sa.ColumnElement[int | None]) -> sa.ColumnElement[bool]:
+    return sa.exists().where(
+        run_retry.c.run_id == run_id,
+        _retry.c.id == run_retry.c.retry_id,
+        unindexed(_retry.c.state).in_(_OPEN_VALUES),
+    )
+
+
+NOT_NEEDED = sa.and_(
+    sa.or_(
+        run.c.origin != Origin.STEP.value,
+        sa.not_(
+            sa.or_(
+                sa.exists().where(
+                    _workflow.c.id == run.c.parent_run_id,
+                    unindexed(_workflow.c.state).in_(_OPEN_VALUES),
+                ),
+                _has_open_retry(run.c.parent_run_id),  # it may have taken over what it brought
+            )
+        ),
+    ),
+    sa.or_(run.c.shard_index != WORKFLOW, sa.not_(_has_open_retry(run.c.id))),
+)
+"""Of runs: no workflow that has not ended reads their results, or counts them."""
+
+_OWNERS = sa.select(run.c.parent_run_id).where(
+    among(run.c.id, "ids"), run.c.origin == Origin.STEP.value, run.c.parent_run_id.is_not(None)
+)
+_LOCK = sa.select(run.c.id).where(among(run.c.id, "ids")).order_by(run.c.id).with_for_update()
+_UNNEEDED = sa.select(run.c.id).where(among(run.c.id, "ids"), NOT_NEEDED)
+
+
+def lock_unneeded(conn: sa.Connection, ids: Collection[int]) -> set[int]:
+    """Lock these runs, and the workflows that they are steps of; those that nobody needs.
+
+    A retry that takes results over locks the same workflows: it comes before, and they are needed,
+    or afterwards, and finds them gone.
+    """
+    if not ids:
+        return set()
+    owners = conn.execute(_OWNERS, {"ids": sorted(ids)}).scalars()
+    conn.execute(_LOCK, {"ids": sorted({*ids, *owners})}).all()
+    # A statement of its own: it must see what was committed before the locks were free.
+    return set(conn.execute(_UNNEEDED, {"ids": sorted(ids)}).scalars())
+
+
 def remove_old_runs(conn: sa.Connection, *, older_than_ms: int, limit: int) -> int:
     """Delete ended runs scheduled longer ago, with all that belongs to them; returns how many.
+
+    Those of steps stay until their workflow has ended, which may need their results.
 
     Fewer than `limit` when their logs are long, but one at least.
     """
@@ -36,7 +94,7 @@ def remove_old_runs(conn: sa.Connection, *, older_than_ms: int, limit: int) -> i
     for state in sorted(state.value for state in FINAL):  # each state is one range of the index
         rows = conn.execute(
             sa.select(run.c.id, run.c.log_lines)
-            .where(run.c.state == state, run.c.scheduled_at < until)
+            .where(run.c.state == state, run.c.scheduled_at < until, NOT_NEEDED)
             .order_by(run.c.scheduled_at)
             .limit(limit - len(found))
         )
@@ -49,17 +107,21 @@ def remove_old_runs(conn: sa.Connection, *, older_than_ms: int, limit: int) -> i
         for place, ((run_id, _), lines) in enumerate(zip(found, so_far, strict=True))
         if lines <= LINES_PER_BATCH or place == 0
     ]
-    delete_runs(conn, ids)
-    return len(ids)
+    unneeded = lock_unneeded(conn, ids)
+    if unneeded:
+        keep_retained(conn, kept_from=until)
+    delete_runs(conn, sorted(unneeded))
+    return len(unneeded)
 
 
 def delete_runs(conn: sa.Connection, ids: Sequence[int]) -> None:
-    """Delete ended runs with their attempts, logs, checkpoints and links to their retries."""
+    """Delete ended runs with all that belongs to them; the runs of their steps stay."""
     if ids:
         delete_tries(conn, ids)
         for table in (run_log, run_attempt, run_checkpoint):
             conn.execute(sa.delete(table).where(table.c.run_id.in_(ids)))
         forget_retries(conn, ids)
+        delete_steps(conn, ids)
         conn.execute(sa.delete(run).where(run.c.id.in_(ids)))
 
 

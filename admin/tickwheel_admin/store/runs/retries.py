@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.runs.run import FAILURES, FINAL, Move, Run, RunState
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.index_hints import reading, unindexed
+from tickwheel_admin.store.database.run_conditions import STANDS_ALONE
 from tickwheel_admin.store.database.tables import run, run_retry
 
 _FAILURE_VALUES = sorted(state.value for state in FAILURES)
@@ -37,6 +38,7 @@ class RetryOutcome:
 
     last: RetryLink  # the one that succeeded, else one that goes on, else the newest
     ids: tuple[int, ...]  # of all of them, ascending
+    some_go_on: bool  # one has not ended, though another may have succeeded
 
     @property
     def succeeded(self) -> bool:
@@ -62,10 +64,16 @@ IS_MADE_GOOD = _has(run_retry.c.state == SUCCEEDED)
 # --- writing ---------------------------------------------------------------------------------
 
 
-def note_retry(conn: sa.Connection, ended: Run, *, retry_id: int) -> None:
+def note_retry(
+    conn: sa.Connection, ended: Run, *, retry_id: int, steps: Mapping[int, int] | None = None
+) -> None:
     """Link an ended run with the new one, and with it the others that were to do the same work.
 
     Those are the runs that it was a retry of itself, and retries of it that came to nothing.
+
+    Args:
+        steps: of a workflow's run: runs of steps that failed and are done again, by id, with
+            their instants.
     """
     scheduled = {
         row.run_id: row.scheduled_at
@@ -88,6 +96,7 @@ def note_retry(conn: sa.Connection, ended: Run, *, retry_id: int) -> None:
         )
     ):
         scheduled[row.id] = row.scheduled_at
+    scheduled |= steps or {}
     _insert(conn, scheduled, retry_id=retry_id, state=None, ended_at=None)
 
 
@@ -222,6 +231,7 @@ def retries_of(conn: sa.Connection, run_ids: Collection[int]) -> dict[int, Retry
         run_id: RetryOutcome(
             last=max(ranked, key=lambda each: each[0])[1],
             ids=tuple(sorted(link.id for _, link in ranked)),
+            some_go_on=any(link.state not in FINAL for _, link in ranked),
         )
         for run_id, ranked in found.items()
     }
@@ -240,7 +250,7 @@ class MadeGood:
 def count_made_good(
     conn: sa.Connection, *, from_at: int, to_at: int, bucket_ms: int
 ) -> list[MadeGood]:
-    """Of failures scheduled within a time, by their own instant and state.
+    """Of failures scheduled within a time, by their own instant and state; no shards, no steps.
 
     Reads a range of `ix_run_retry_made_good` and the runs there: as many as were retried.
     """
@@ -261,6 +271,7 @@ def count_made_good(
                 run.c.scheduled_at >= from_at,
                 run.c.scheduled_at < to_at,
                 run.c.state.in_(_FAILURE_VALUES),
+                STANDS_ALONE,
             )
             .group_by(start, run.c.executor_id, run.c.state),
             run_retry,

@@ -24,9 +24,11 @@ from tickwheel_admin.domain.runs.run import (
 from tickwheel_admin.store.database.batch import update_rows, update_values
 from tickwheel_admin.store.database.database import Repeat
 from tickwheel_admin.store.database.expressions import among
+from tickwheel_admin.store.database.facts import facts_of
 from tickwheel_admin.store.database.index_hints import unindexed
 from tickwheel_admin.store.database.tables import run
 from tickwheel_admin.store.executors.node_slots import change_slots
+from tickwheel_admin.store.pools.slots import give_back
 from tickwheel_admin.store.runs.attempts import archive_attempts
 from tickwheel_admin.store.runs.errors import insert_errors
 from tickwheel_admin.store.runs.retries import note_ends
@@ -54,6 +56,7 @@ _MOVED = (
     "result",
     "log_lines",
     "choice",
+    "trace",  # begun by its first claim
 )
 
 _MOVED_VALUES = attrgetter(*_MOVED)
@@ -84,13 +87,11 @@ def lock_runs(conn: sa.Connection, ids: Iterable[int]) -> dict[int, Run]:
     return {locked.id: locked for locked in read_runs(conn, _LOCK, {"ids": sorted(ids)})}
 
 
-def move_runs(conn: sa.Connection, moves: Sequence[Move], *, slots_are_taken: bool = False) -> None:
-    """Change runs, archive their ended attempts and give and take slots on their nodes.
+def move_runs(conn: sa.Connection, moves: Sequence[Move]) -> None:
+    """Change runs, and archive their ended attempts. The slots of pools are given back; a claim
+    takes them, and `move_slots` those of nodes.
 
     The one function that writes a run's state. The runs must be locked by this transaction.
-
-    Args:
-        slots_are_taken: a claim has taken the slots already, on the condition that they were free.
 
     Raises:
         Repeat: a run was not where the move says it was; nothing may be committed.
@@ -126,11 +127,12 @@ def move_runs(conn: sa.Connection, moves: Sequence[Move], *, slots_are_taken: bo
         )
         if matched != len(group):
             raise Repeat(f"{len(group) - matched} runs had left {source}")
+    give_back(conn, moves)
     archive_attempts(conn, moves)
     insert_errors(conn, errors)
     note_ends(conn, moves)
-    if not slots_are_taken:
-        _change_slots(conn, moves)
+    if moves:
+        facts_of(conn).moves.append(moves)
 
 
 def _after(move: Move) -> Run:
@@ -152,8 +154,12 @@ def _changed(before: Sequence[Run], after: Sequence[Run]) -> tuple[str, ...]:
     return tuple(changed) or ("state",)  # written in any case: who moved nothing has locked it
 
 
-def _change_slots(conn: sa.Connection, moves: Iterable[Move]) -> None:
-    """Give and take slots on the moves' nodes."""
+def move_slots(conn: sa.Connection, moves: Iterable[Move]) -> None:
+    """Give and take the slots of nodes for moves that are written.
+
+    Nodes are locked last, and so for the shortest time: every claim of their executor waits for
+    these rows.
+    """
     changes: defaultdict[int, int] = defaultdict(int)
     for move in moves:
         for node_id, change in move.slots:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.domain.runs.run import Origin, RunState
 from tickwheel_admin.domain.runs.start_delays import StartDelays
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.index_hints import reading, unindexed
@@ -119,8 +119,9 @@ def sample_delays(
 ) -> list[StartDelay]:
     """Delays of runs scheduled within a time, of every n-th by its id; newest first.
 
-    Counted are runs whose first attempt is their last: another try starts late on purpose. The
-    jitter that a trigger asks for is no delay. What is sampled is found in `ix_run_recent` alone.
+    Counted are runs whose first attempt is their last: another try starts late on purpose. Tries of
+    scripts are not, nor are backfills, which wait for slots on purpose. The jitter that a trigger
+    asks for is no delay. What is sampled is found in `ix_run_recent` alone.
     """
     sampled = reading(
         sa.select(run.c.id)
@@ -138,7 +139,12 @@ def sample_delays(
     rows = conn.execute(
         sa.select(run.c.scheduled_at, run.c.executor_id, run.c.started_at, run.c.jitter_ms)
         .join(chosen, chosen.c.id == run.c.id)
-        .where(run.c.started_at.is_not(None), run.c.attempt == 1, run.c.shard_index >= 0)
+        .where(
+            run.c.started_at.is_not(None),
+            run.c.attempt == 1,
+            run.c.shard_index >= 0,
+            run.c.origin.not_in((Origin.TRY.value, Origin.BACKFILL.value)),
+        )
     )
     return [
         StartDelay(

@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.runs.measures import could_start_at
 from tickwheel_admin.domain.runs.run import Origin, RunState
 from tickwheel_admin.store.database.run_conditions import IS_LIVE
 from tickwheel_admin.store.database.tables import run
@@ -23,6 +24,9 @@ _COLUMNS = (
     run.c.started_at,
     run.c.ended_at,
     run.c.progress,
+    run.c.jitter_ms,
+    run.c.created_at,
+    run.c.origin,
 )
 
 
@@ -36,6 +40,18 @@ class RunSummary:
     started_at: int | None
     ended_at: int | None
     progress: float | None
+    jitter_ms: int | None = None
+    created_at: int
+    origin: Origin
+
+    @property
+    def start_delay_ms(self) -> int | None:
+        """How late it started; None: it did not, or it waited for slots on purpose."""
+        if self.started_at is None or self.origin is Origin.BACKFILL:
+            return None
+        return self.started_at - could_start_at(
+            scheduled_at=self.scheduled_at, jitter_ms=self.jitter_ms, created_at=self.created_at
+        )
 
     @property
     def duration_ms(self) -> int | None:
@@ -112,4 +128,7 @@ def _summary_from_row(row: Any) -> RunSummary:
         started_at=row.started_at,
         ended_at=row.ended_at,
         progress=row.progress,
+        jitter_ms=row.jitter_ms,
+        created_at=row.created_at,
+        origin=Origin(row.origin),
     )

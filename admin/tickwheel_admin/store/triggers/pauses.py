@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.pools.pool import NO_SLOTS_NEEDED
 from tickwheel_admin.store.database.clock import database_now, now_ms
 from tickwheel_admin.store.database.expressions import among
-from tickwheel_admin.store.database.tables import executor, setting
+from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.run_conditions import IS_QUEUED
+from tickwheel_admin.store.database.tables import executor, run, setting
+from tickwheel_admin.store.self_audit.periods import keep_pause
 
 ALL_PAUSED = "paused_at"  # name of the setting; its value is the instant as text
 
@@ -55,28 +60,51 @@ def read_pauses(conn: sa.Connection, executor_ids: Iterable[int] | None = None) 
     )
 
 
+def _has_queued(which: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    """One look-up in the index: mostly there are none."""
+    of_executor = sa.and_(run.c.executor_id == executor.c.id, IS_QUEUED, which)
+    found = sa.select(run.c.id).where(of_executor).correlate(executor)
+    return reading(found, run, "ix_run_to_claim").exists()
+
+
 _PAUSED_SINCE = sa.select(
     database_now().label("now"),
     executor.c.paused_at,
     sa.select(setting.c.value).where(setting.c.name == ALL_PAUSED).scalar_subquery().label("all"),
+    _has_queued(run.c.pool_id == NO_SLOTS_NEEDED).label("workflows"),
+    _has_queued(run.c.pool_id > NO_SLOTS_NEEDED).label("pools"),
 ).where(executor.c.id == sa.bindparam("executor"))
 
 
-def now_and_pause(conn: sa.Connection, executor_id: int) -> tuple[int, int | None]:
-    """The database's time, and the instant after which no fire of the executor runs (None: all do).
+class ClaimBasis(NamedTuple):
+    """What every claim begins with."""
 
-    One look-up, for every claim begins with it.
-    """
+    now: int  # the database's time
+    paused_at: int | None  # no fire of the executor after this instant runs; None: all do
+    workflows: bool  # some are queued
+    pools: bool  # some runs that are queued take slots of pools
+
+
+def now_and_pause(conn: sa.Connection, executor_id: int) -> ClaimBasis:
+    """What a claim for the executor must know first, by one statement."""
     row = conn.execute(_PAUSED_SINCE, {"executor": executor_id}).one_or_none()
     if row is None:  # deleted meanwhile
-        return now_ms(conn), None
+        return ClaimBasis(now_ms(conn), None, workflows=False, pools=False)
     everything = None if row.all is None else int(row.all)
     pauses = Pauses(everything=everything, executors={executor_id: row.paused_at})
-    return int(row.now), pauses.of(executor_id)
+    return ClaimBasis(
+        int(row.now), pauses.of(executor_id), workflows=bool(row.workflows), pools=bool(row.pools)
+    )
 
 
 def pause_executor(conn: sa.Connection, executor_id: int, *, at: int | None) -> None:
     """Pause an executor from an instant on, or resume it (None)."""
+    if at is None:
+        paused_at = conn.execute(
+            sa.select(executor.c.paused_at).where(executor.c.id == executor_id)
+        ).scalar_one_or_none()
+        if paused_at is not None:
+            keep_pause(conn, executor_id, paused_at=paused_at, resumed_at=now_ms(conn))
     conn.execute(sa.update(executor).where(executor.c.id == executor_id).values(paused_at=at))
 
 
@@ -87,6 +115,9 @@ def pause_everything(conn: sa.Connection, *, at: int | None) -> None:
     repeated.
     """
     if at is None:
+        paused_at = conn.execute(_EVERYTHING).scalar_one_or_none()
+        if paused_at is not None:
+            keep_pause(conn, 0, paused_at=int(paused_at), resumed_at=now_ms(conn))
         conn.execute(sa.delete(setting).where(setting.c.name == ALL_PAUSED))
     else:
         conn.execute(sa.insert(setting).values(name=ALL_PAUSED, value=str(at)))

@@ -9,12 +9,17 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.runs.run import Run, RunState
+from tickwheel_admin.domain.alarms.kind import AlarmKind
+from tickwheel_admin.domain.alarms.run_signals import signals_of_skipped
+from tickwheel_admin.domain.alarms.signal import AlarmSignal
+from tickwheel_admin.domain.runs.run import Origin, Run, RunState
 from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerState
 from tickwheel_admin.domain.triggers.trigger_json import spec_from_json
+from tickwheel_admin.store.alarms.signals import add_signals
 from tickwheel_admin.store.database.batch import update_values
-from tickwheel_admin.store.database.clock import database_now
+from tickwheel_admin.store.database.clock import database_now, now_ms
 from tickwheel_admin.store.database.expressions import among
+from tickwheel_admin.store.database.facts import BatchStep, facts_of
 from tickwheel_admin.store.database.index_hints import reading, unindexed
 from tickwheel_admin.store.database.tables import bucket, job, run, trigger
 from tickwheel_admin.store.runs.inserts import insert_fires
@@ -289,9 +294,45 @@ def plan_due_triggers(
     rows = conn.execute(_LOCK_TRIGGERS, {"ids": [plan.trigger_id for plan in planned]})
     unchanged = set(map(tuple, rows))
     valid = [p for p in planned if (p.trigger_id, p.version, p.planned_from) in unchanged]
-    insert_fires(conn, [run for plan in valid for run in plan.runs])
+    runs = [run for plan in valid for run in plan.runs]
+    insert_fires(conn, runs)
     _advance(conn, valid)
+    _signal(conn, valid)
+    facts = facts_of(conn)
+    facts.planned.append(runs)
+    facts.batches.append((BatchStep.PLANNING, len(valid)))
     return len(valid)
+
+
+def _signal(conn: sa.Connection, planned: Sequence[PlannedTrigger]) -> None:
+    """Tell alarms of triggers in error, and of missed fires that nothing makes up for."""
+    broken = [plan for plan in planned if plan.state is TriggerState.ERROR]
+    missed = [
+        run
+        for plan in planned
+        if plan.runs and not any(_makes_up(run) for run in plan.runs)
+        for run in plan.runs[:1]  # the summary of missed fires comes first
+        if run.state is RunState.SKIPPED
+    ]
+    if not broken and not missed:  # nearly always
+        return
+    now = now_ms(conn)
+    signals = signals_of_skipped(missed, now=now)
+    for plan in broken:
+        signals.append(
+            AlarmSignal(
+                kind=AlarmKind.TRIGGER_ERROR,
+                subject_id=plan.trigger_id,
+                number=plan.version,
+                at=now,
+                text=plan.reason,
+            )
+        )
+    add_signals(conn, signals)
+
+
+def _makes_up(run: Run) -> bool:
+    return run.origin is Origin.MISFIRE and run.state is not RunState.SKIPPED
 
 
 def _advance(conn: sa.Connection, planned: Sequence[PlannedTrigger]) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.alarms.kind import AlarmKind
+from tickwheel_admin.domain.alarms.signal import AlarmSignal
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.triggers.trigger import TriggerState
+from tickwheel_admin.store.alarms.signals import add_signals
 from tickwheel_admin.store.database.batch import update_rows
+from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Repeat
 from tickwheel_admin.store.database.index_hints import reading
 from tickwheel_admin.store.database.tables import ALIVE, calendar, job, run, setting, trigger
+from tickwheel_admin.store.self_audit.periods import begin_periods
 from tickwheel_admin.store.triggers.planning import trigger_from_row
 from tickwheel_admin.store.triggers.triggers import StoredTrigger
 
@@ -135,6 +140,15 @@ def last_fires(conn: sa.Connection, trigger_ids: Iterable[int]) -> dict[int, int
     return {row.id: row.at for row in rows if row.at is not None}
 
 
+def begin_anew(conn: sa.Connection, since: Mapping[int, int], *, now: int) -> None:
+    """Keep how triggers stood until now, before they are written as they go on.
+
+    Args:
+        since: by trigger, after which instant it is planned from now on.
+    """
+    begin_periods(conn, since, now=now)
+
+
 def write_refreshed(conn: sa.Connection, refreshed: Sequence[RefreshedTrigger]) -> None:
     """Write how triggers stand; plans made from what they were become void.
 
@@ -173,6 +187,22 @@ def write_refreshed(conn: sa.Connection, refreshed: Sequence[RefreshedTrigger]) 
     )
     if written != len(rows):
         raise Repeat(f"{len(rows) - written} triggers had changed")
+    broken = [each for each in refreshed if each.state is TriggerState.ERROR]
+    if broken:
+        now = now_ms(conn)
+        add_signals(
+            conn,
+            [
+                AlarmSignal(
+                    kind=AlarmKind.TRIGGER_ERROR,
+                    subject_id=each.trigger_id,
+                    number=each.version + 1,
+                    at=now,
+                    text=each.reason,
+                )
+                for each in broken
+            ],
+        )
 
 
 # --- zone data -------------------------------------------------------------------------------

@@ -15,9 +15,11 @@ from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerState
 from tickwheel_admin.domain.triggers.trigger_json import spec_to_json
 from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.index_hints import reading, unindexed
 from tickwheel_admin.store.database.tables import job, run, trigger
 from tickwheel_admin.store.runs.rows import SELECTED_RUN, run_from_selected
+from tickwheel_admin.store.self_audit.periods import end_periods
 from tickwheel_admin.store.triggers.planning import bucket_of, trigger_from_row
 
 # Shards belong to a whole fire that was claimed, though its instant may be yet to come: when the
@@ -135,10 +137,12 @@ class NewTrigger:
 
 def pause_triggers(conn: sa.Connection, trigger_ids: Collection[int]) -> None:
     """Let triggers plan nothing from now on that were added in this transaction."""
+    now = now_ms(conn)
+    end_periods(conn, trigger_ids, now=now, planned_to_now=False)
     conn.execute(
         sa.update(trigger)
         .where(trigger.c.id.in_(sorted(trigger_ids)))
-        .values(paused=True, next_fire_at=None)
+        .values(paused=True, next_fire_at=None, version=trigger.c.version + 1, since_at=now)
     )
 
 
@@ -159,6 +163,7 @@ def add_triggers(conn: sa.Connection, new: Sequence[NewTrigger]) -> None:
             "calendar_version": each.calendar_version,
             "version": 1,
             "created_at": each.created_at,
+            "since_at": each.created_at,
         }
         for each in new
     ]
@@ -176,20 +181,39 @@ def reset_trigger(
     last_fire_at: int | None,
     fires: int,
     calendar_version: int | None,
+    now: int,
+    since_at: int | None = None,
     anchor: int | None = None,
 ) -> None:
     """Set where planning goes on; plans made from the old version become void.
 
+    What was due until now must be planned.
+
     Args:
+        since_at: instants after this one are planned; None: those after now and the last fire.
         anchor: of a fixed rate without one of its own, instead of when it was saved; None: as it
             is.
     """
-    anchored = {} if anchor is None else {"created_at": anchor}
+    changed = {} if anchor is None else {"created_at": anchor}
+    goes_on = (
+        not changed
+        and since_at is None
+        and (old.paused, old.state) == (paused, state)
+        and (old.next_fire_at is None) == (next_fire_at is None)
+        and (last_fire_at or 0) <= now
+        # What a fixed delay fires next would follow none, though there was one.
+        and not (old.spec.follows_runs and last_fire_at is None and old.last_fire_at is not None)
+    )
+    if not goes_on:
+        # Only then does the audit need to know: else all that was taken back is planned again.
+        last_at = last_fire_at if old.state is TriggerState.COMPLETE else None
+        end_periods(conn, [old.id], now=now, planned_to_now=True, last_fire_at=last_at)
+        changed["since_at"] = max(now, last_fire_at or 0) if since_at is None else since_at
     conn.execute(
         sa.update(trigger)
         .where(trigger.c.id == old.id)
         .values(
-            **anchored,
+            **changed,
             paused=paused,
             state=state.value,
             reason=None,
@@ -202,9 +226,18 @@ def reset_trigger(
     )
 
 
-def delete_triggers(conn: sa.Connection, trigger_ids: Sequence[int]) -> None:
-    """Remove triggers; they must be locked."""
+def delete_triggers(
+    conn: sa.Connection, trigger_ids: Sequence[int], *, planned: Collection[int] = (), now: int
+) -> None:
+    """Remove triggers; they must be locked.
+
+    Args:
+        planned: those whose fires up to now are written.
+    """
     if trigger_ids:
+        done = set(trigger_ids) & set(planned)
+        end_periods(conn, done, now=now, planned_to_now=True)
+        end_periods(conn, set(trigger_ids) - done, now=now, planned_to_now=False)
         conn.execute(sa.delete(trigger).where(trigger.c.id.in_(sorted(trigger_ids))))
 
 

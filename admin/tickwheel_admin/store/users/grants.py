@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 
@@ -65,6 +65,36 @@ def has_other_admin(conn: sa.Connection, user_id: int) -> bool:
         .limit(1)
     )
     return found.first() is not None
+
+
+def names_of_those_with(
+    conn: sa.Connection,
+    roles: Collection[Role],
+    executor_id: int,
+    *,
+    limit: int,
+    name: str | None = None,
+) -> list[str]:
+    """Names of people who have one of the roles there, or on all, and are not shut out; by name.
+
+    Args:
+        name: only the person of this name.
+    """
+    wanted = (
+        sa.select(user.c.name)
+        .join(grant, grant.c.user_id == user.c.id)
+        .where(
+            grant.c.executor_id.in_(sorted({ALL_EXECUTORS, executor_id})),
+            grant.c.role.in_(sorted(role.value for role in roles)),
+            user.c.disabled == sa.false(),
+        )
+        .distinct()
+        .order_by(user.c.name)
+        .limit(limit)
+    )
+    if name is not None:
+        wanted = wanted.where(user.c.name == name)
+    return list(conn.execute(wanted).scalars())
 
 
 def remove_orphan_grants(conn: sa.Connection, *, limit: int) -> int:

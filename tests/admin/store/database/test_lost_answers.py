@@ -20,7 +20,7 @@ from tickwheel_admin.services.xxl_job.service import XxlExecutors
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.ids import Ids
 
-EVERY_10 = {"kind": "fixed_rate", "every_seconds": 10, "anchor_at": 0}
+YEARLY = {"kind": "cron", "expression": "0 0 1 1 *"}
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def jobs(world: World, losing: LosingAnswers) -> Jobs:
 
 async def test_jobs(world: World, losing: LosingAnswers, jobs: Jobs) -> None:
     executor_id = await world.executor()
-    job_id = await jobs.create(ADMIN, executor_id, JOB | {"triggers": [EVERY_10]})
+    job_id = await jobs.create(ADMIN, executor_id, JOB | {"triggers": [YEARLY]})
     assert [row.id for row in world.rows(sa.select(tables.job.c.id))] == [job_id]
     assert len(world.triggers_of_job(job_id)) == 1
     assert await jobs.update(ADMIN, job_id, JOB | {"owner": "x"}, revision=1) == 2
@@ -267,7 +267,7 @@ async def test_a_trigger_pause_that_somebody_ended_meanwhile_is_not_done_again(
     world: World, losing: LosingAnswers, jobs: Jobs
 ) -> None:
     executor_id = await world.executor()
-    job_id = await jobs.create(ADMIN, executor_id, JOB | {"triggers": [EVERY_10]})
+    job_id = await jobs.create(ADMIN, executor_id, JOB | {"triggers": [YEARLY]})
     (trigger,) = world.triggers_of_job(job_id)
     losing.between = lambda: world.change(sa.update(tables.trigger).values(paused=False))
     await jobs.pause_trigger(ADMIN, job_id, trigger.id)

@@ -12,27 +12,39 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.kit.services import FAR, World
+from tickwheel_admin.domain.backfills.backfill import FillOutcome
 from tickwheel_admin.domain.jobs.declared_job import DeclaredState
 from tickwheel_admin.domain.runs.run import FAILURES, FINAL, LIVE, PARKED_AT, Origin, RunState
 from tickwheel_admin.domain.users.saved_view import ListPage
+from tickwheel_admin.store.backfills import backfills, existing, slices
 from tickwheel_admin.store.calendars import calendars
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.batch import insert_rows, update_rows
 from tickwheel_admin.store.executors import executors, handler_schemas
 from tickwheel_admin.store.executors.node_leases import expire_nodes
 from tickwheel_admin.store.executors.nodes import live_nodes
+from tickwheel_admin.store.gitops import handler_uses
+from tickwheel_admin.store.gitops import managed as managed_objects
 from tickwheel_admin.store.jobs import declared as declared_jobs
 from tickwheel_admin.store.jobs import deletion as job_deletion
 from tickwheel_admin.store.jobs import filters as job_filters
-from tickwheel_admin.store.jobs import jobs, last_outcomes
+from tickwheel_admin.store.jobs import jobs, last_outcomes, scripts
 from tickwheel_admin.store.jobs import kept_state as job_states
 from tickwheel_admin.store.jobs import pages as job_pages
 from tickwheel_admin.store.jobs import routing_memory as job_nodes
 from tickwheel_admin.store.jobs.filters import JobFilter, JobSort
 from tickwheel_admin.store.jobs.kept_state import StateHolder
 from tickwheel_admin.store.lists import saved_views, suggestions
-from tickwheel_admin.store.overview import attention, job_failures, list_counts, overview
+from tickwheel_admin.store.overview import (
+    attention,
+    job_failures,
+    list_counts,
+    metric_figures,
+    overview,
+)
 from tickwheel_admin.store.overview.job_figures import look_at_jobs
+from tickwheel_admin.store.pools.holders import pools_now
+from tickwheel_admin.store.pools.slots import end_uses, pools_waited_for
 from tickwheel_admin.store.runs import (
     attempts,
     checkpoints,
@@ -55,6 +67,11 @@ from tickwheel_admin.store.runs.checkpoints import StoredCheckpoint
 from tickwheel_admin.store.runs.due_check import check_due
 from tickwheel_admin.store.runs.logs import last_log_line, log_chunks_after, log_chunks_before
 from tickwheel_admin.store.runs.pages import RunFilter, RunPosition
+from tickwheel_admin.store.runs.pools.line import first_in_line
+from tickwheel_admin.store.self_audit import ledger as audited_ledger
+from tickwheel_admin.store.self_audit import past as audited
+from tickwheel_admin.store.self_audit import results as audit_results
+from tickwheel_admin.store.self_audit.periods import REMEMBERED_MS, forget_past
 from tickwheel_admin.store.triggers import planning as triggers
 from tickwheel_admin.store.triggers import stale as stale_triggers
 from tickwheel_admin.store.triggers import triggers as job_triggers
@@ -71,6 +88,7 @@ SECOND = 1_000
 # Small tables that may be read whole; every other table may not.
 SMALL = {
     "bucket", "calendar", "executor", "admin", "node", "node_session", "setting", "user",
+    "pool",
     "run_error",  # its newest rows are read in bounds, here more than there are
 }  # fmt: skip
 
@@ -121,6 +139,12 @@ RUN_STAT_NUMBERS = (
     "succeeded", "failed", "timed_out", "cancelled", "made_good", "counted_at",
 )  # fmt: skip
 HOURS = [1_699_999_200_000 + n * run_stats.HOUR_MS for n in range(200)]
+AUDITED_NUMBERS = (
+    "expected", "happened", "missing", "doubled", "late", "unexplained", "triggers", "audited",
+    "audited_at",
+)  # fmt: skip
+PERIODS = 5_000
+PERIODS_END = PERIODS
 PAGE = RunPosition(scheduled_at=1_700_000_020_000, id=1_020_000)
 
 QUERIES = [
@@ -158,6 +182,11 @@ QUERIES = [
         ("ix_run_due",),
     ),
     Query(
+        "executors with due workflows",
+        lambda c, now: due.executors_with_due_workflows(c),
+        ("ix_run_to_claim",),
+    ),
+    Query(
         "claim by priority",
         lambda c, now: due.claimable_runs(c, executor_id=1, now=now, limit=100, oldest_first=False),
         ("ix_run_to_claim",),
@@ -166,6 +195,31 @@ QUERIES = [
         "claim oldest first",
         lambda c, now: due.claimable_runs(c, executor_id=1, now=now, limit=100, oldest_first=True),
         ("ix_run_due",),
+    ),
+    Query(
+        "claim workflows",
+        lambda c, now: due.claimable_workflows(c, executor_id=1, now=now, limit=100),
+        ("ix_run_to_claim",),
+    ),
+    Query(
+        "pools that an executor's runs wait for",
+        lambda c, now: pools_waited_for(c, 1, now=now),
+        ("ix_run_to_claim", "ix_pool_use_of_pool"),
+    ),
+    Query(
+        "who holds pools",
+        lambda c, now: pools_now(c, range(1, 20)),
+        ("ix_pool_use_of_pool",),
+    ),
+    Query(
+        "the line before a pool",
+        lambda c, now: first_in_line(c, pool_id=3, executor_id=1, now=now, limit=50),
+        ("ix_run_to_claim",),
+    ),
+    Query(
+        "runs that no longer hold slots of pools",
+        lambda c, now: end_uses(c, range(1, 100)),
+        ("primary",),
     ),
     Query(
         "lock the claimed",
@@ -384,7 +438,7 @@ QUERIES = [
         ("primary",),
     ),
     Query("pauses", lambda c, now: read_pauses(c, [1, 2]), ()),  # two small tables
-    Query("pause of a claim", lambda c, now: now_and_pause(c, 1), ()),
+    Query("pause of a claim", lambda c, now: now_and_pause(c, 1), ("ix_run_to_claim",)),
     # What processes say of their code.
     Query("declared jobs", lambda c, now: declared_jobs.read_declared(c, 2), ("primary",)),
     Query(
@@ -404,6 +458,27 @@ QUERIES = [
         "declarations whose jobs are deleted",
         lambda c, now: declared_jobs.give_up_declared(c, [3]),
         ("ix_declared_job_of_job",),
+    ),
+    # What directories of files have applied.
+    Query(
+        "objects of a page that files manage",
+        lambda c, now: managed_objects.managed_by_ids(c, "job", [3, 6]),
+        ("primary",),
+    ),
+    Query(
+        "objects of a directory",
+        lambda c, now: managed_objects.managed_by_owner(c, "team-7"),
+        ("ix_managed_object_by_owner",),
+    ),
+    Query(
+        "queued runs of an executor",
+        lambda c, now: handler_uses.queued_runs(c, 1, limit=50),
+        (),  # SQLite takes either index of what an executor has queued, by no rule that we know
+    ),
+    Query(
+        "hidden jobs on an executor",
+        lambda c, now: handler_uses.inline_jobs_on(c, 3),
+        (),  # any index by deletion: all hidden jobs of an installation are few
     ),
     Query(
         "declared jobs that wait",
@@ -705,6 +780,11 @@ QUERIES = [
         ("ix_run_due|ix_run_to_claim|ix_run_by_state|ix_run_to_sweep",),
     ),
     Query(
+        "live workflows of an executor",
+        lambda c, now: job_deletion.unstopped_workflows(c, 2, limit=500),
+        ("ix_run_due|ix_run_to_claim|ix_run_by_state|ix_run_to_sweep",),
+    ),
+    Query(
         "what waits at executors",
         lambda c, now: waiting.queue_depths(c, [1, 2, 3], now=now),
         ("ix_run_due",),
@@ -713,6 +793,54 @@ QUERIES = [
         "what a node runs",
         lambda c, now: run_lists.live_items_of_node(c, 3, limit=200),
         ("ix_run_by_state|ix_run_to_sweep",),
+    ),
+    # Backfills.
+    Query("open backfills", lambda c, now: backfills.open_backfills(c), ("ix_backfill_open",)),
+    Query(
+        "open backfills of a job",
+        lambda c, now: backfills.count_open_of_job(c, 7),
+        ("ix_backfill_open_of_job",),
+    ),
+    Query(
+        "paused backfills of deleted jobs",
+        lambda c, now: backfills.end_resting_of_deleted_jobs(c, reason="gone", limit=100),
+        ("ix_backfill_open", "primary"),
+    ),
+    Query(
+        "backfills of a job",
+        lambda c, now: backfills.page_backfills(
+            c, job_id=7, executor_ids={1}, before=None, limit=51
+        ),
+        ("ix_backfill_of_job|ix_backfill_open_of_job|primary",),
+    ),
+    Query(
+        "instants of a backfill",
+        lambda c, now: backfills.page_instants(
+            c, 3, outcome=FillOutcome.FAILED, before=None, limit=51
+        ),
+        ("ix_backfill_run_of",),
+    ),
+    Query(
+        "open runs of a backfill",
+        lambda c, now: slices.open_states(c, 3),
+        ("ix_backfill_run_of", "primary"),
+    ),
+    Query(
+        "instants that have runs",
+        lambda c, now: existing.existing_runs(c, 7, 1, range(now - 200, now)),
+        ("ix_trigger_of_job", "ix_run_of_job|ix_run_recent", "primary|ix_backfill_run_of"),
+    ),
+    Query(
+        "count of instants that have runs",
+        lambda c, now: existing.count_existing(
+            c, 7, 1, range(now - 200, now), breathe=lambda: None
+        ),
+        ("ix_trigger_of_job", "ix_run_of_job|ix_run_recent", "primary|ix_backfill_run_of"),
+    ),
+    Query(
+        "old backfills",
+        lambda c, now: backfills.remove_old_backfills(c, older_than_ms=0, limit=100),
+        ("ix_backfill_open", "ix_backfill_run_of|primary"),
     ),
     # Purging.
     Query(
@@ -737,6 +865,11 @@ QUERIES = [
             purging.PurgePosition(job_id=40),
         ),
         ("ix_run_of_job",),
+    ),
+    Query(
+        "sources of scripts that nothing has",
+        lambda c, now: scripts.remove_unused_sources(c, older_than_ms=0, after="0", limit=1_000),
+        ("primary", "ix_job_revision_of_script"),
     ),
     # Needs attention.
     Query(
@@ -878,7 +1011,91 @@ QUERIES = [
         ),
         ("ix_trigger_next",),
     ),
-]
+    # The self-audit.
+    Query("triggers to audit", lambda c, now: audited.trigger_ids(c, 100, limit=50), ("primary",)),
+    Query(
+        "triggers that were edited",
+        lambda c, now: audited.ended_ids(c, since=PERIODS_END - 10 + audited.NEAR_MS),
+        ("ix_trigger_period_ended",),
+    ),
+    Query(
+        "periods of triggers",
+        lambda c, now: audited.read_periods(c, range(50, 100), begin=0),
+        ("primary",),
+    ),
+    Query(
+        "pauses and purges of an hour",
+        lambda c, now: audited.read_past(
+            c, begin=PERIODS_END - 10 + audited.NEAR_MS, end=PERIODS_END + audited.NEAR_MS
+        ),
+        ("ix_run_purge_to", "ix_pause_period_over", "ix_calendar_period_ended"),
+    ),
+    Query(
+        "triggers that fired in an hour",
+        lambda c, now: audited_ledger.firing_ids(c, from_at=now - 50, to_at=now),
+        ("ix_run_recent",),
+    ),
+    Query(
+        "fires of an hour",
+        lambda c, now: audited_ledger.read_fires(c, range(50, 100), begin=now - 9_000, end=now),
+        ("uq_run_fires_once",),
+    ),
+    Query(
+        "fires that may tell of missed ones",
+        lambda c, now: audited_ledger.next_fires(c, [50], after=now - 50),
+        ("uq_run_fires_once",),
+    ),
+    Query(
+        "the last fires of fixed delays",
+        lambda c, now: audited_ledger.fires_at(c, {50: now - 50, 51: now}),
+        ("uq_run_fires_once",),
+    ),
+    Query(
+        "hours that were audited",
+        lambda c, now: audit_results.audited_hours(c, from_at=HOURS[-24], to_at=HOURS[-1]),
+        ("primary",),
+    ),
+    Query(
+        "differences of an hour",
+        lambda c, now: audit_results.read_differences(
+            c, from_at=HOURS[-1], to_at=HOURS[-1] + 1, executors={1}, limit=50
+        ),
+        ("primary",),
+    ),
+    Query(
+        "differences that stand",
+        lambda c, now: audit_results.open_differences(c, found_after=4_990, limit=50),
+        ("ix_self_audit_difference_open",),
+    ),
+    Query(
+        "figures of live nodes",
+        lambda c, now: metric_figures.count_nodes(c, now=now),
+        ("ix_node_to_expire",),
+    ),
+    Query(
+        "figures of differences that stand",
+        lambda c, now: metric_figures.count_differences(c),
+        ("ix_self_audit_difference_open",),
+    ),
+    Query(
+        "the newest audit",
+        lambda c, now: metric_figures.newest_audit(c),
+        ("primary",),
+    ),
+    Query(
+        "whether a difference stands unseen",
+        lambda c, now: audit_results.differences_stand(c),
+        ("ix_self_audit_difference_open",),
+    ),
+    Query(
+        "the past that no audit asks for",
+        lambda c, now: forget_past(c, now=REMEMBERED_MS + 100, limit=5),
+        (
+            "ix_trigger_period_ended", "ix_run_purge_to", "ix_pause_period_over",
+            "ix_calendar_period_ended",
+        ),
+    ),
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -965,7 +1182,7 @@ def _named(index: str, line: str) -> str:
     if not index.startswith("sqlite_autoindex_"):
         return index
     table = index.removeprefix("sqlite_autoindex_").rpartition("_")[0]
-    columns = re.findall(r"(\w+)[=<>]", line)
+    columns = list(dict.fromkeys(re.findall(r"(\w+)[=<>]", line)))  # both ends of a range
     for constraint in tables.metadata.tables[table].constraints:
         names = [column.name for column in constraint.columns]
         if columns and names[: len(columns)] == columns:
@@ -1034,17 +1251,35 @@ def populate(world: World) -> None:
     fill(tables.saved_view, [_saved_view(n) for n in range(1, 5_001)])
     fill(tables.user, [_user(n) for n in range(1, 501)])
     fill(tables.node_session, [_session(n) for n in range(2, 2 * NODES)])
+    fill(tables.pool, [_pool(n) for n in range(1, 51)])
+    fill(tables.pool_use, [_pool_use(n) for n in range(20_000)])
     fill(tables.job_node, [_use(n) for n in range(2_000)])
     fill(tables.declared_job, [_declared(n) for n in range(5_000)])
+    fill(tables.managed_object, [_managed(n) for n in range(5_000)])
     fill(tables.handler_schema, [_schema(n) for n in range(5_000)])
     fill(tables.job_state, [_state(n) for n in range(1, JOBS + 1)])
     fill(tables.run_checkpoint, [_checkpoint(n) for n in range(5_000)])
     fill(tables.run_stat, [_stat(hour_at, n) for hour_at in HOURS for n in range(30)])
     fill(tables.job_failure, [_failure(n) for n in range(5_000)])
     fill(tables.run_attempt, [_attempt(n) for n in range(20_000)])
+    fill(tables.backfill, [_backfill(n, start) for n in range(2_000)])
+    fill(tables.backfill_run, [_backfill_run(n, start) for n in range(20_000)])
     fill(tables.run_retry, [_retry(n, start) for n in range(40_000)])
     fill(tables.run_error, [_error(n, start) for n in range(5_000)])
+    fill(
+        tables.script_source,
+        [{"sha256": f"{n:064}", "source": "x", "given_at": FAR} for n in range(5_000)],
+    )
     fill(tables.run_log, [_log_chunk(n) for n in range(5_000)])
+    for table, row in (
+        (tables.trigger_period, _period),
+        (tables.pause_period, lambda n: {"executor_id": n, "paused_at": 1, "resumed_at": n}),
+        (tables.calendar_period, lambda n: {"name": f"c{n}", "until_at": n, "spec": "{}"}),
+        (tables.run_purge, lambda n: {"job_id": n, "from_at": n, "to_at": n}),
+        (tables.self_audit_difference, _difference),
+    ):
+        fill(table, [row(n) for n in range(PERIODS)])
+    fill(tables.self_audit_hour, [_audited(hour_at, n) for hour_at in HOURS for n in range(30)])
     world.add_runs(_run(n, start) for n in range(RUNS))
     engine = world.database.engine
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as conn:
@@ -1053,6 +1288,25 @@ def populate(world: World) -> None:
             conn.exec_driver_sql("VACUUM ANALYZE")  # as autovacuum does; index-only scans need it
         elif conn.dialect.name != "sqlite":
             conn.exec_driver_sql(f"ANALYZE TABLE {', '.join(f'`{name}`' for name in TABLES)}")
+
+
+def _pool(n: int) -> dict[str, Any]:
+    return {
+        "id": n,
+        "executor_id": n % 3,
+        "name": f"pool-{n}",
+        "description": "",
+        "slots": 100,
+        "version": 1,
+        "created_at": 1,
+        "updated_at": 1,
+        "deleted_at": 0,
+        "claims": 0,
+    }
+
+
+def _pool_use(n: int) -> dict[str, Any]:
+    return {"run_id": n, "pool_id": n % 50, "slots": 1, "since": n}
 
 
 def _executor(n: int) -> dict[str, Any]:
@@ -1111,6 +1365,17 @@ def _declared(n: int) -> dict[str, Any]:
     }
 
 
+def _managed(n: int) -> dict[str, Any]:
+    return {
+        "type": "job",
+        "object_id": n,
+        "owner": f"team-{n % 50}",
+        "mark": "1",
+        "applied_at": 1,
+        "applied_by": "ci",
+    }
+
+
 def _failure(n: int) -> dict[str, Any]:
     return {"job_id": n, "executor_id": n % 50 + 1, "scheduled_at": 1_700_000_000_000 + n * 97}
 
@@ -1142,6 +1407,27 @@ def _stat(hour_at: int, executor_id: int) -> dict[str, Any]:
 
 def _attempt(n: int) -> dict[str, Any]:
     return {"run_id": 1_000_000 + n, "attempt": 1, "state": "failed", "log_lines": 0}
+
+
+def _backfill(n: int, start: int) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(
+        ("written", "existing", "succeeded", "failed", "timed_out", "lost", "cancelled", "skipped"),
+        0,
+    )
+    return row | {
+        "id": n, "executor_id": n % EXECUTORS + 1, "job_id": n % 400, "trigger_id": n,
+        "spec": '{"kind":"fixed_rate","every_ms":1000}', "saved_at": start, "from_at": start,
+        "to_at": start + 1, "newest_first": False, "parallel": 1, "requested_by": "ada",
+        "total": 10, "state": "done", "version": 1, "created_at": start,
+        "ended_at": None if n % 500 == 0 else start + n, "resting": n % 1_000 == 0,
+    }  # fmt: skip
+
+
+def _backfill_run(n: int, start: int) -> dict[str, Any]:
+    return {
+        "job_id": n // 10 % 400, "at": n, "backfill_id": n // 10, "trigger_id": n,
+        "run_id": 1_000_000 + n, "outcome": "open" if n % 10 == 0 else "failed",
+    }  # fmt: skip
 
 
 def _retry(n: int, start: int) -> dict[str, Any]:
@@ -1218,7 +1504,14 @@ def _job(n: int) -> dict[str, Any]:
 
 def _revision(n: int) -> dict[str, Any]:
     config = json.dumps({"name": f"job-{n:05}", "handler": "h"})
-    return {"job_id": n, "revision": 1, "config": config, "created_at": 1, "created_by": "ada"}
+    return {
+        "job_id": n,
+        "revision": 1,
+        "config": config,
+        "created_at": 1,
+        "created_by": "ada",
+        "script_sha256": f"{n:064}" if n % 10 == 0 else None,
+    }
 
 
 def _trigger(n: int, start: int) -> dict[str, Any]:
@@ -1236,6 +1529,31 @@ def _trigger(n: int, start: int) -> dict[str, Any]:
         "calendar_version": 1 + n % 3 if n % 2 else None,
         "version": 1,
         "created_at": 1,
+    }
+
+
+def _period(n: int) -> dict[str, Any]:
+    kept = ("job_id", "executor_id", "spec", "paused", "state")
+    row = _trigger(n, 0)
+    times = dict.fromkeys(("saved_at", "since_at", "until_at", "planned_to"), n)
+    return {"trigger_id": n, "version": 0} | {name: row[name] for name in kept} | times
+
+
+def _audited(hour_at: int, executor_id: int) -> dict[str, Any]:
+    counts = dict.fromkeys(AUDITED_NUMBERS, 1)
+    return {"hour_at": hour_at, "executor_id": executor_id, "explained": "{}"} | counts
+
+
+def _difference(n: int) -> dict[str, Any]:
+    return {
+        "hour_at": HOURS[n % len(HOURS)],
+        "trigger_id": n,
+        "at": n,
+        "what": "missing",
+        "job_id": n % JOBS + 1,
+        "executor_id": n % EXECUTORS + 1,
+        "found_at": n,
+        "closed_at": n if n % 50 else None,
     }
 
 
