@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from tests.support.databases import KeptDatabase, chosen_kinds, fresh_database, running
 from tests.support.servers import DatabaseServer, MariaDB, PostgreSQL
@@ -23,6 +27,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
 
 
+def pytest_collection_finish() -> None:
+    # Thousands of tests and all that they import stay to the end: a second each time to look at.
+    gc.collect()
+    gc.freeze()
+
+
+@sa.event.listens_for(sa.pool.Pool, "checkout")
+def _skip_fsync(connection: object, *_: object) -> None:
+    """No test of this process survives a power cut; admins of their own keep what they promise."""
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA synchronous=OFF")
+
+
 @pytest.fixture(scope="session")
 def mariadb_server() -> Iterator[DatabaseServer]:
     with running(MariaDB) as server:
@@ -36,13 +53,15 @@ def postgresql_server() -> Iterator[DatabaseServer]:
 
 
 @pytest.fixture(scope="session")
-def kept_mariadb(mariadb_server: DatabaseServer) -> KeptDatabase:
-    return KeptDatabase(mariadb_server)
+def kept_mariadb(mariadb_server: DatabaseServer) -> Iterator[KeptDatabase]:
+    with closing(KeptDatabase(mariadb_server)) as kept:
+        yield kept
 
 
 @pytest.fixture(scope="session")
-def kept_postgresql(postgresql_server: DatabaseServer) -> KeptDatabase:
-    return KeptDatabase(postgresql_server)
+def kept_postgresql(postgresql_server: DatabaseServer) -> Iterator[KeptDatabase]:
+    with closing(KeptDatabase(postgresql_server)) as kept:
+        yield kept
 
 
 @pytest.fixture

@@ -38,7 +38,13 @@ ABOUT_CODE = sorted(
     )
     if (ROOT / path).exists()
 )
-SWITCHES = ("tests/simulation/mutations.py", "tests/interleavings/switches.py")
+SWITCHES = (
+    "tests/simulation/mutations.py",
+    "tests/simulation/pools/mutations.py",
+    "tests/simulation/workflows/mutations.py",
+    "tests/simulation/checks/audit_mutations.py",
+    "tests/interleavings/switches.py",
+)
 
 
 @cache

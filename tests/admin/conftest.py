@@ -84,7 +84,7 @@ async def node(admin: Admin) -> FakeSession:
 @pytest.fixture
 def world(store_url: str, turned_clock: Clock | None) -> Iterator[World]:
     """Every service."""
-    world = World(store_url, clock=turned_clock)
+    world = World(store_url, clock=turned_clock, has_tables=True)
     yield world
     world.close()
 

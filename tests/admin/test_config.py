@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tickwheel_admin.config import Config, ConfigError, LogFormat, LogLevel, load_config
+from tickwheel_shared import otel
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -80,6 +81,17 @@ def test_a_misspelt_variable_is_told_but_other_programs_are_left_alone() -> None
     kubernetes = {"TICKWHEEL_PORT": "tcp://10.0.0.1:8500", "TICKWHEEL_SERVICE_HOST": "10.0.0.1"}
     sdk = {"TICKWHEEL_TOKEN": "x", "TICKWHEEL_ADMINS": "http://a", "TICKWHEEL_EXECUTOR": "demo"}
     assert load_config(environment=kubernetes | sdk).port == 8500
+    prefix, port = "TICKWHEEL_METRICS_", "tcp://10.0.0.2:9464"
+    of_metrics = {
+        f"{prefix}PORT": port,
+        f"{prefix}SERVICE_HOST": "10.0.0.2",
+        f"{prefix}SERVICE_PORT": "9464",
+        f"{prefix}PORT_9464_TCP": port,
+        f"{prefix}PORT_9464_TCP_PROTO": "tcp",
+        f"{prefix}PORT_9464_TCP_PORT": "9464",
+        f"{prefix}PORT_9464_TCP_ADDR": "10.0.0.2",
+    }
+    assert load_config(environment=of_metrics).metrics_port is None
 
 
 @pytest.mark.parametrize(
@@ -297,3 +309,75 @@ def test_networks_that_are_never_called_are_refused() -> None:
     assert config.xxl_job_networks == (ip_network("203.0.113.0/24"), ip_network("0.0.0.0/0"))
     (problem,) = problems(TICKWHEEL_XXL_JOB_NETWORKS="10.0.0.0/8,169.254.169.254/32,fe80::/10")
     assert "169.254.169.254/32, fe80::/10: link-local" in problem
+    assert load_config(environment={}).alarm_networks == ()
+    (problem,) = problems(TICKWHEEL_ALARM_NETWORKS="10.0.0.0/8,169.254.0.0/16")
+    assert "169.254.0.0/16: link-local" in problem
+
+
+def test_metrics_are_on_the_consoles_port_alone_unless_there_is_another() -> None:
+    config = load_config(environment={})
+    assert (config.metrics_port, config.metrics_host, config.metrics_token) == (
+        None,
+        "127.0.0.1",
+        None,
+    )
+    assert (config.metrics_executors, config.metrics_jobs) == (100, ())
+
+
+def test_a_port_for_metrics_that_others_can_reach_needs_a_token(tmp_path: Path) -> None:
+    token = "0123456789abcdef" * 2
+    open_port = {"TICKWHEEL_METRICS_PORT": "9464", "TICKWHEEL_METRICS_HOST": "0.0.0.0"}
+    file = tmp_path / "token"
+    file.write_text(f"{token}\n")
+
+    (problem,) = problems(**open_port)
+    assert "metrics_host: 0.0.0.0 can be reached from other machines" in problem
+    for given in (
+        {"TICKWHEEL_METRICS_TOKEN": token},
+        {"TICKWHEEL_METRICS_TOKEN_FILE": str(file)},
+    ):
+        assert load_config(environment=open_port | given).metrics_token == token
+    here = {"TICKWHEEL_METRICS_PORT": "9464", "TICKWHEEL_METRICS_HOST": "::1"}
+    assert load_config(environment=here).metrics_token is None
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "rule"),
+    [
+        ("METRICS_TOKEN", "short", "24 to 200"),
+        ("METRICS_TOKEN", "a" * 30, "random"),
+        ("METRICS_TOKEN_FILE", "/nowhere/token", "cannot be read"),
+        ("METRICS_PORT", "8500", "is the port of the console"),
+        ("METRICS_EXECUTORS", "1001", "from 0 to 1000"),
+        ("METRICS_JOBS", "invoices", "is not executor/job"),
+        ("METRICS_JOBS", ",".join(f"a/{n}" for n in range(101)), "at most 100"),
+    ],
+)
+def test_metrics_settings_that_cannot_be_used(setting: str, value: str, rule: str) -> None:
+    (problem,) = problems(**{f"TICKWHEEL_{setting}": value})
+
+    assert setting.lower() in problem.lower()
+    assert rule in problem
+    assert value not in problem or "TOKEN" not in setting or value.startswith("/")
+
+
+def test_jobs_with_series_of_their_own(tmp_path: Path) -> None:
+    file = write(tmp_path, 'metrics_jobs = ["billing/a, b/c", "shop/x"]')
+
+    assert load_config(file=file, environment={}).metrics_jobs == ("billing/a, b/c", "shop/x")
+    told = {"TICKWHEEL_METRICS_JOBS": "billing/a, shop/x,"}
+    assert load_config(environment=told).metrics_jobs == ("billing/a", "shop/x")
+
+
+def test_traces_need_their_packages_and_a_place_for_their_id(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url = "https://jaeger.example/trace/{trace_id}"
+    given = {"TICKWHEEL_TRACING": "yes", "TICKWHEEL_TRACE_URL": url}
+    config = load_config(environment=given)
+    assert (config.tracing, config.trace_url) == (True, url)
+    for wrong in ("https://jaeger.example/", "javascript:alert('{trace_id}')", f"{url}{url}"):
+        assert "has {trace_id} once" in problems(TICKWHEEL_TRACE_URL=wrong)[0]
+    monkeypatch.setattr(otel, "is_installed", lambda: False)
+    assert "pip install opentelemetry-sdk" in problems(TICKWHEEL_TRACING="1")[0]
+    assert not load_config(environment={"TICKWHEEL_TRACING": "no"}).tracing

@@ -10,16 +10,19 @@ from tests.bench.peers.figures import peer_figures
 from tests.bench.scenarios.agent import agent_figures
 from tests.bench.scenarios.console import console_figures
 from tests.bench.scenarios.crowd import crowd
-from tests.bench.scenarios.flood import flood
+from tests.bench.scenarios.flood import alarms_flood, flood
 from tests.bench.scenarios.growth import growth_of_nodes, growth_of_old_runs, growth_of_triggers
 from tests.bench.scenarios.herd import herd, overdue
 from tests.bench.scenarios.idle import idle
 from tests.bench.scenarios.log_lines import log_lines
+from tests.bench.scenarios.maintenance.self_audit import self_audit
+from tests.bench.scenarios.metrics.scrape import scrape
 from tests.bench.scenarios.node import node_figures
 from tests.bench.scenarios.one_by_one import one_by_one
 from tests.bench.scenarios.schedules import schedules
 from tests.bench.scenarios.steady import steady
 from tests.bench.scenarios.two_admins import two_admins
+from tests.bench.scenarios.workflows import chain, workflows
 from tests.bench.scenarios.xxl import xxl_flood, xxl_hang, xxl_steady
 from tests.bench.testbed.bed import MYSQLCLIENT, Bed
 
@@ -63,6 +66,8 @@ def _peers(kind: str, *, runs: int, quick: bool) -> dict[str, Any]:
     return found
 
 
+_SCRAPED = {"executors": 300, "nodes": 1_000, "waiting": 20_000}
+
 MEASUREMENTS = (
     Measurement(
         name="schedules",
@@ -81,6 +86,34 @@ MEASUREMENTS = (
         quick=Amount(4, {"runs": 5_000}),
         usual=Amount(7, {"runs": 20_000}, repeats=5),
         full=Amount(15, {"runs": 50_000}, repeats=5),
+    ),
+    Measurement(
+        name="alarms_flood",
+        what="floods whose runs all fail, and floods beside rules about late and slow runs",
+        where=Where.BED,
+        measure=alarms_flood,
+        quick=Amount(30, {"runs": 5_000}),
+        usual=Amount(40, {"runs": 20_000}, repeats=3),
+        full=Amount(80, {"runs": 50_000}, repeats=5),
+        least=Size.USUAL,
+    ),
+    Measurement(
+        name="workflows",
+        what="graphs of 10 steps due at one instant: steps per second, processor time per step",
+        where=Where.BED,
+        measure=workflows,
+        quick=Amount(10, {"runs": 300}),
+        usual=Amount(15, {"runs": 2_000}, repeats=3),
+        full=Amount(30, {"runs": 5_000}, repeats=5),
+    ),
+    Measurement(
+        name="chain",
+        what="a workflow of 20 steps, each after the one before: how long it takes",
+        where=Where.BED,
+        measure=chain,
+        quick=Amount(15, {"steps": 20, "repeats": 5}),
+        usual=Amount(20, {"steps": 20, "repeats": 20}),
+        full=Amount(40, {"steps": 20, "repeats": 50}),
     ),
     Measurement(
         name="steady",
@@ -186,6 +219,26 @@ MEASUREMENTS = (
         usual=Amount(60, {"triggers": 100_000, "nodes": 1_000, "seconds": 20}),
         full=Amount(110, {"triggers": 100_000, "nodes": 1_000, "seconds": 60}),
         least=Size.USUAL,
+        not_on=(MYSQLCLIENT,),
+    ),
+    Measurement(
+        name="self_audit",
+        what="auditing one hour of the ledger, and how long other work waits beside it",
+        where=Where.DATABASE,
+        measure=self_audit,
+        quick=Amount(20, {"triggers": 2_000, "fires": 6}),
+        usual=Amount(60, {"triggers": 10_000, "fires": 6}),
+        full=Amount(120, {"triggers": 100_000, "fires": 1}),
+        not_on=(MYSQLCLIENT,),
+    ),
+    Measurement(
+        name="scrape",
+        what="/metrics of 300 executors, 1,000 nodes and 20,000 waiting runs",
+        where=Where.DATABASE,
+        measure=scrape,
+        quick=Amount(8, _SCRAPED | {"scrapes": 10}),
+        usual=Amount(12, _SCRAPED | {"scrapes": 50}),
+        full=Amount(20, _SCRAPED | {"scrapes": 200}),
         not_on=(MYSQLCLIENT,),
     ),
     Measurement(

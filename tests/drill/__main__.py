@@ -15,14 +15,14 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.drill import java, java_stories, namespaces, stories
-from tests.drill.bed import KINDS, SERVERS, Bed, made
+from tests.drill import alarms, failover, java, java_stories, namespaces, pools, stories, workflows
+from tests.drill.bed import KINDS, REPLICATED, SERVERS, Bed, made
 from tests.drill.lateness import lateness
 from tests.drill.report import Outcome, print_summary
 from tests.drill.scenarios import SCENARIOS, Action, Scenario, Timing, play
@@ -30,6 +30,7 @@ from tests.e2e.ledger import Kind, Problem
 
 Drill = tuple[str, Callable[[Bed], Outcome]]
 
+ALL_KINDS = (*KINDS, *REPLICATED)
 QUICK = ("claimed × kill9",)
 QUICK_TIMING = Timing(frozen=6.0, away=1.0, aftermath=6.5)
 
@@ -44,15 +45,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     load = os.getloadavg()[0]
     outcomes: list[Outcome] = []
     complete = True
-    for kind in arguments.database or KINDS:
-        if kind in SERVERS and not SERVERS[kind].is_installed():
+    for kind in arguments.database or ALL_KINDS:
+        server = (SERVERS | REPLICATED).get(kind)
+        if server is not None and not server.is_installed():
             print(f"{kind}: not installed, not drilled", flush=True)
             continue
         drills = list(_chosen(kind, arguments, Random(seed)))
         try:
             if not arguments.late:
                 run(kind, drills, outcomes, keep=arguments.keep)
-            if arguments.late or not (arguments.quick or _is_narrowed(arguments)):
+            if kind in KINDS and (
+                arguments.late or not (arguments.quick or _is_narrowed(arguments))
+            ):
                 run_lateness(kind, outcomes, seconds=arguments.late_seconds)
         except KeyboardInterrupt:
             complete = False
@@ -135,7 +139,12 @@ def _everything(bed: Bed) -> Outcome:
 def _chosen(kind: str, arguments: argparse.Namespace, random: Random) -> Iterator[Drill]:
     timing = QUICK_TIMING if arguments.quick else Timing()
     wanted = (*arguments.only,)
-    for name, drill in (*_stories(kind, arguments), *_scenarios(kind, arguments, random, timing)):
+    chosen: Iterable[Drill]
+    if kind in REPLICATED:
+        chosen = [("killed primary", failover.killed_primary)]  # there is one to kill
+    else:
+        chosen = (*_stories(kind, arguments), *_scenarios(kind, arguments, random, timing))
+    for name, drill in chosen:
         if not wanted or any(text in name for text in wanted):
             yield name, drill
 
@@ -152,7 +161,11 @@ def _stories(kind: str, arguments: argparse.Namespace) -> Iterator[Drill]:
             yield "killed admin", stories.killed_admin
     for _ in range(arguments.kills):
         yield "killed node", stories.killed_node
+    for fault in workflows.FAULTS:
+        yield f"workflows, {fault}", partial(workflows.workflows, fault=fault)
+    yield "shared pool", pools.shared_pool
     yield "vanished node", stories.vanished_node
+    yield "killed senders of alarms", alarms.killed_senders
     if reason := namespaces.why_not():
         print(f"partitioned node: not drilled, no network namespace: {reason}", flush=True)
     else:
@@ -191,7 +204,7 @@ def _parse(argv: Sequence[str] | None) -> Any:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     many = partial(parser.add_argument, action="append", default=[])
-    many("--database", choices=KINDS, help="default: all three")
+    many("--database", choices=ALL_KINDS, help="default: all")
     many("--point", choices=points, help="only these fault points")
     many("--action", choices=list(Action), help="only these actions")
     many("--only", metavar="TEXT", help="only drills with this in their name")

@@ -11,15 +11,21 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from tests.drill.proxy import FaultProxy, process_of
+from tests.e2e.alarms.provider import NETWORKS
 from tests.e2e.cluster import NODE_PROGRAM, AdminProcess, Cluster, NodeProcess
 from tests.e2e.fires import Fires, Settled
 from tests.e2e.ledger import Kind, LedgerReader, Problem, problems, read_journals
 from tests.support.polling import wait_until
 from tests.support.processes import free_port
 from tests.support.servers import DatabaseServer, MariaDB, PostgreSQL
+from tests.support.servers.galera import GaleraTrio
+from tests.support.servers.postgresql_pair import PostgreSQLPair
 
 KINDS = ("sqlite", "mariadb", "postgresql")
 SERVERS: dict[str, type[DatabaseServer]] = {"mariadb": MariaDB, "postgresql": PostgreSQL}
+# Servers that hold the same data, one of which takes over when the first one dies.
+Replicated = GaleraTrio | PostgreSQLPair
+REPLICATED: dict[str, type[Replicated]] = {"galera": GaleraTrio, "standby": PostgreSQLPair}
 NODES = ("node-1", "node-2", "node-3")
 SLOTS = 20
 POINT_VARIABLE = "TICKWHEEL_KILL_POINT"
@@ -33,7 +39,9 @@ class Bed:
     the other. Nodes know each admin by its proxy only.
     """
 
-    def __init__(self, kind: str, directory: Path, server: DatabaseServer | None) -> None:
+    def __init__(
+        self, kind: str, directory: Path, server: DatabaseServer | Replicated | None
+    ) -> None:
         self.kind = kind
         self.server = server
         self._stack = ExitStack()
@@ -41,6 +49,10 @@ class Bed:
         if server is not None:
             server.create_database("tickwheel_drill")
             self.url = server.url("tickwheel_drill")
+        if isinstance(server, Replicated):
+            # Who reads the ledger goes where the admins go.
+            self._reading = self._proxy(server.port)
+            self.url = _at_port(self.url, self._reading.port)
         self.cluster = self._stack.enter_context(Cluster(directory, self.url))
         self.reader = LedgerReader(self.url)
         self.admin_names = ("admin-1",) if server is None else ("admin-1", "admin-2")
@@ -81,11 +93,10 @@ class Bed:
         old = self.admins.get(name)
         if old is not None and old.process.is_running:
             assert old.process.stop() == 0, f"{name} did not end well: {old.process.log}"
-        environment = {POINT_VARIABLE: point} if point else {}
+        environment = NETWORKS | ({POINT_VARIABLE: point} if point else {})
         if self.server is not None:
             port = self.database_links[name].port
-            url = sa.make_url(self.url).set(port=port)
-            environment["TICKWHEEL_DATABASE_URL"] = url.render_as_string(hide_password=False)
+            environment["TICKWHEEL_DATABASE_URL"] = _at_port(self.url, port)
         admin = self.cluster.start_admin(
             name,
             port=self._ports[name],
@@ -152,13 +163,25 @@ class Bed:
 
     def crash_database(self) -> None:
         """`kill -9` of the server."""
-        assert self.server is not None, "the embedded database dies with its admin"
+        assert isinstance(self.server, DatabaseServer), "an embedded one dies with its admin"
         self.server.crash()
 
     def start_database(self) -> None:
         """Start it again, on what it had written."""
-        assert self.server is not None
+        assert isinstance(self.server, DatabaseServer)
         self.server.start()
+
+    def kill_primary(self) -> None:
+        """`kill -9` of the server that is written to."""
+        assert isinstance(self.server, Replicated)
+        self.server.kill_primary()
+
+    def fail_over(self) -> None:
+        """Let another server take over, and lead everybody there, as a proxy in front would."""
+        assert isinstance(self.server, Replicated)
+        port = self.server.fail_over()
+        for link in (self._reading, *self.database_links.values()):
+            link.retarget(port)
 
     # --- load ------------------------------------------------------------------------------------
 
@@ -196,9 +219,18 @@ class Bed:
 
     def all_problems(self) -> list[Problem]:
         """Everything that ever happened here, once more; and whoever failed unexpectedly."""
-        journals = read_journals(node.journal for node in self.cluster.nodes)
         executor = self.cluster.executor_id  # others keep their journals elsewhere
-        jobs = self.reader.query(f"SELECT id FROM job WHERE executor_id = {executor}")
+        # Some fail on purpose; what no node runs has no journal.
+        others = f"executor_id = {executor} AND handler IN ('fail', 'fail_once', 'workflow')"
+        jobs = self.reader.query(
+            f"SELECT id FROM job WHERE executor_id = {executor} AND NOT ({others})"
+        )
+        left_out = self.reader.query(
+            f"SELECT id FROM run WHERE job_id IN (SELECT id FROM job WHERE {others})"
+        )
+        journals = read_journals(
+            (node.journal for node in self.cluster.nodes), {row.id for row in left_out}
+        )
         ledger = self.reader.read([row.id for row in jobs])
         return problems(ledger, journals, paused_at=0) if jobs else []
 
@@ -227,6 +259,10 @@ class Bed:
         return names.get(pid, "somebody") if pid is not None else "somebody"
 
 
+def _at_port(url: str, port: int) -> str:
+    return sa.make_url(url).set(port=port).render_as_string(hide_password=False)
+
+
 @contextmanager
 def made(kind: str, *, keep: Path | None = None) -> Iterator[Bed]:
     """A cluster with the durable settings of production, ended afterwards; logs go to `keep`."""
@@ -234,7 +270,11 @@ def made(kind: str, *, keep: Path | None = None) -> Iterator[Bed]:
         directory = Path(tempfile.mkdtemp(prefix="tickwheel-drill-", dir=keep))
         if keep is None:
             stack.callback(shutil.rmtree, directory)
-        server = stack.enter_context(SERVERS[kind](durable=True)) if kind in SERVERS else None
+        server: DatabaseServer | Replicated | None = None
+        if kind in SERVERS:
+            server = stack.enter_context(SERVERS[kind](durable=True))
+        elif kind in REPLICATED:
+            server = stack.enter_context(REPLICATED[kind]())
         bed = Bed(kind, directory, server)
         stack.callback(bed.close)
         yield bed

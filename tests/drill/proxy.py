@@ -109,6 +109,11 @@ class FaultProxy:
         self._answers_lost.discard(owner)
         self.cut(owner)
 
+    def retarget(self, port: int) -> None:
+        """Pass new connections on to another port; those that are open are reset."""
+        self._target = port
+        self.cut()
+
     def connections(self, owner: str = ANYBODY) -> int:
         """How many are open."""
         return self._do(self._count(owner))

@@ -26,7 +26,7 @@ def rolling_restart(bed: Bed, *, rounds: int) -> Outcome:
     As a person would, it goes on when the nodes have met the new admin.
     """
     outcome = Outcome(database=bed.kind, drill=f"rolling restart × {rounds}")
-    _all_running(bed)
+    all_running(bed)
     began = time.time()
     fires = bed.fires(f"rolling {time.monotonic_ns()}", per_second=10, longest_seconds=0.4)
     time.sleep(2)
@@ -46,7 +46,7 @@ def rolling_restart(bed: Bed, *, rounds: int) -> Outcome:
 def flapping_socket(bed: Bed) -> Outcome:
     """The sockets to one admin break every second while the other admin hears the nodes."""
     outcome = Outcome(database=bed.kind, drill="flapping socket")
-    _all_running(bed)
+    all_running(bed)
     began = time.time()
     fires = bed.fires(f"flapping {time.monotonic_ns()}")
     for _ in range(FLAPS):
@@ -61,7 +61,7 @@ def flapping_socket(bed: Bed) -> Outcome:
 def slow_network(bed: Bed) -> Outcome:
     """Every piece to and from one admin is 0.3 s late, on the way to nodes and to the database."""
     outcome = Outcome(database=bed.kind, drill="slow network")
-    _all_running(bed)
+    all_running(bed)
     slowed = [bed.links[bed.victim], *bed.database_links.values()][:2]
     began = time.time()
     fires = bed.fires(f"slow {time.monotonic_ns()}")
@@ -79,7 +79,7 @@ def slow_network(bed: Bed) -> Outcome:
 def killed_admin(bed: Bed) -> Outcome:
     """`kill -9` of an admin at no particular moment."""
     outcome = Outcome(database=bed.kind, drill="killed admin")
-    _all_running(bed)
+    all_running(bed)
     fires = bed.fires(f"killed admin {time.monotonic_ns()}")
     time.sleep(4)
     at = time.time()
@@ -95,7 +95,7 @@ def killed_admin(bed: Bed) -> Outcome:
 def killed_node(bed: Bed) -> Outcome:
     """`kill -9` of a node at no particular moment."""
     outcome = Outcome(database=bed.kind, drill="killed node")
-    _all_running(bed)
+    all_running(bed)
     fires = bed.fires(f"killed node {time.monotonic_ns()}")
     time.sleep(4)
     at = time.time()
@@ -110,7 +110,7 @@ def killed_node(bed: Bed) -> Outcome:
 def vanished_node(bed: Bed) -> Outcome:
     """A node's host vanishes, and comes back when its runs are long elsewhere."""
     outcome = Outcome(database=bed.kind, drill="vanished node")
-    _all_running(bed)
+    all_running(bed)
     fires = bed.fires(f"vanished {time.monotonic_ns()}")
     time.sleep(4)
     at = time.time()
@@ -133,7 +133,7 @@ def cut_off_node(bed: Bed, *, when_cut_off: str) -> Outcome:
     for its end, which is told when the cable is whole again.
     """
     outcome = Outcome(database=bed.kind, drill=f"cut off, {when_cut_off}")
-    _all_running(bed)
+    all_running(bed)
     job = bed.cluster.add_job(
         f"cut off {when_cut_off} {time.monotonic_ns()}",
         "work",
@@ -176,7 +176,7 @@ def cut_off_node(bed: Bed, *, when_cut_off: str) -> Outcome:
         outcome.problems.append(Problem(Kind.FAILED, f"the node ended it after {stopped:.1f} s"))
     outcome.figures["next_start"] = journals.started_at[next_run, 1] - at
     bed.earlier |= {run.id for run in ledger.runs}
-    _all_running(bed)
+    all_running(bed)
     wait_until(
         lambda: not any(node.in_use for node in bed.reader.read([job]).nodes),
         what="every slot to be given back",
@@ -191,7 +191,8 @@ def admins_running(bed: Bed) -> None:
             bed.start_admin(name, meet=False)
 
 
-def _all_running(bed: Bed) -> None:
+def all_running(bed: Bed) -> None:
+    """Start every admin and node that does not run, and wait until they know each other."""
     admins_running(bed)
     for name in NODES:
         if not bed.nodes[name].process.is_running:

@@ -136,6 +136,17 @@ class Cluster:
             process.wait_for_line("connected to admin", timeout_seconds=20)
         return node
 
+    def start_agent(self, sections: str) -> None:
+        """Start `tickwheel-agent` with these sections of its file behind [agent]."""
+        config = self.directory / "agent.toml"
+        config.write_text(
+            f'[agent]\nadmins = ["{self.admins[0].url}"]\nexecutor = "{EXECUTOR}"\n'
+            f'token = "{self.executor_token}"\nspool_dir = "{self.directory / "agent"}"\n{sections}'
+        )
+        command = [sys.executable, "-m", "tickwheel_executor.agent", "--config", str(config)]
+        process = self._start(command, "agent", {})
+        process.wait_for_line("connected to admin", timeout_seconds=20)
+
     def _start(self, command: list[str], name: str, environment: dict[str, str]) -> ManagedProcess:
         return self._enter(ManagedProcess(command, self._log(name), environment=environment))
 

@@ -111,7 +111,7 @@ class Fires:
         paused_at = round(time.time() * 1000)  # the servers run on this machine
         for job in (*self.jobs, *self.serial_jobs):
             api.post(f"/jobs/{job}/pause")
-        self._wait_for_ends()
+        wait_for_ends(self.reader)
         wait_until(
             lambda: not any(node.in_use for node in self.reader.read(self.jobs).nodes),
             timeout_seconds=5,
@@ -128,13 +128,14 @@ class Fires:
             problems=found,
         )
 
-    def _wait_for_ends(self) -> None:
-        """A busy machine may take long; what is stuck does not become less."""
-        fewest, deadline = self.reader.live_runs(), time.monotonic() + STUCK_SECONDS
-        while fewest:
-            time.sleep(0.2)
-            live = self.reader.live_runs()
-            if live < fewest:
-                fewest, deadline = live, time.monotonic() + STUCK_SECONDS
-            elif time.monotonic() > deadline:
-                raise TimeoutError(f"{live} runs do not end")
+
+def wait_for_ends(reader: LedgerReader) -> None:
+    """A busy machine may take long; what is stuck does not become less."""
+    fewest, deadline = reader.live_runs(), time.monotonic() + STUCK_SECONDS
+    while fewest:
+        time.sleep(0.2)
+        live = reader.live_runs()
+        if live < fewest:
+            fewest, deadline = live, time.monotonic() + STUCK_SECONDS
+        elif time.monotonic() > deadline:
+            raise TimeoutError(f"{live} runs do not end")

@@ -121,7 +121,7 @@ def problems(
         has_results: each run that succeeds returns its own number and that of its attempt.
     """
     return [
-        *_fires(ledger, paused_at),
+        *missing_fires(ledger, paused_at),
         *(Problem(Kind.DOUBLED, text) for text in _starts(ledger, journals)),
         *(Problem(Kind.LOST, text) for text in _ends(ledger, journals, has_results)),
         *(Problem(Kind.STUCK, text) for text in _settled(ledger)),
@@ -151,7 +151,7 @@ def overlaps(ledger: Ledger, journals: Journals, jobs: Collection[int]) -> list[
     return found
 
 
-def _fires(ledger: Ledger, paused_at: int) -> Iterable[Problem]:
+def missing_fires(ledger: Ledger, paused_at: int) -> Iterable[Problem]:
     """Every instant of each trigger in its active time has exactly one row, and none is skipped."""
     instants: defaultdict[int, list[int]] = defaultdict(list)
     for run in ledger.runs:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tickwheel_executor.testing import HandlerEnd, run_handler
+from tickwheel_executor.testing import HandlerEnd, run_handler, run_workflow
 
 from .scripted_admin import TOKEN
 from .test_readme import a_coroutine, block, execute, make_executor
@@ -91,6 +91,20 @@ async def test_the_demo_has_its_bad_days(demo: ModuleType, monkeypatch: pytest.M
     broken = await run_handler(demo.copy_archive, checkpoint={"files": 3})
     assert (broken.outcome, broken.checkpoint) == ("failed", {"files": 3})
     assert (await run_handler(demo.mail_digest, parameters={"revenue": 3})).outcome == "skipped"
+
+
+@pytest.mark.usefixtures("no_waiting")
+async def test_the_workflow_of_the_demo_is_played(
+    demo: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TICKWHEEL_ADMINS", "http://localhost:8500")
+    monkeypatch.setenv("TICKWHEEL_TOKEN", TOKEN)
+    workflow = demo.make_executor("node-1", 3).handlers.jobs.workflow("price-round")
+    end = await run_workflow(workflow)  # nobody answers
+    assert (end.result, end.seconds) == ({"mails": 2}, 300)
+    assert len(end.steps["lists"].result) == len(demo.CUSTOMERS)
+    declined = await run_workflow(workflow, answers={"check": False})
+    assert declined.failed == ("check",)
 
 
 def test_the_demo_is_configured_by_its_environment(

@@ -18,9 +18,10 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 
 import tickwheel_executor
-from tickwheel_executor import Executor
+from tickwheel_executor import Executor, Run
 from tickwheel_executor.testing import FakeAdmin, HandlerEnd, run_handler
 
 README = Path(__file__).parents[2] / "executor_sdk" / "README.md"
@@ -114,6 +115,23 @@ CASES: dict[str, Case] = {
         given={"parameters": {"order": "4711"}},
     ),
     "nightly-invoices": Case(check=lambda end: end.succeeded),
+    "crawl-shop": Case(
+        check=lambda end: end.spawned == ["/1", "/2"],
+        names={
+            "pages_of": lambda shop: a_coroutine(["/1", "/2"]),
+            "month_end": SimpleNamespace(step=lambda *given, **fields: None),
+        },
+        given={"parameters": {"shop": "eu"}, "origin": "step", "may_spawn": True},
+    ),
+    "export-orders": Case(
+        check=lambda end: end.result == {"files": ["05-eu.csv", "05-us.csv"]},
+        given={"parameters": {"month": "05"}},
+    ),
+    "book-file": Case(check=lambda end: end.result == 100, given={"parameters": {"file": "a.csv"}}),
+    "close-books": Case(
+        check=lambda end: end.result == 30,
+        given={"parameters": {"month": "05", "booked": [10, None, 20]}},
+    ),
     "sync-stock": Case(check=lambda end: end.succeeded, given={"parameters": {}}),
     "count-stock": Case(
         check=lambda end: [line.level for line in end.log] == ["info", "warning", "info"],
@@ -182,6 +200,18 @@ async def test_jobs_are_declared() -> None:
     assert (trigger["expression"], trigger["timezone"]) == ("0 0 3 * * ?", "Asia/Shanghai")
     assert jobs["sync-stock"]["triggers"][0]["every_seconds"] == 300
     assert jobs["sync-stock-south"]["handler"] == "sync-stock"
+
+
+async def test_a_workflow_is_declared() -> None:
+    executor = make_executor()
+    await execute(block("Workflows in code").code, executor=executor)
+    (job,) = executor.declared_jobs
+    assert [step["key"] for step in job["workflow"]["steps"]] == ["export", "book", "sign", "close"]
+
+
+def test_the_documents_show_the_same_handler_that_spawns() -> None:
+    handler = block("Workflows in code", 3).code.partition("\n\n\n")[0]
+    assert handler in (README.parents[1] / "docs/workflows.md").read_text()
 
 
 async def test_hooks_are_called_around_a_handler() -> None:
@@ -316,7 +346,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         return None
 
     module = ModuleType("service")
-    for chapter in ("Two minutes", "Retry, fail, skip"):
+    for chapter in ("Two minutes", "Retry, fail, skip", "Workflows in code"):
         names = vars(module) | {"__name__": "service", "find_order": find_order}
         monkeypatch.setenv("TICKWHEEL_TOKEN", "t" * 40)
         exec(compile(block(chapter).code, "service.py", "exec"), names)
@@ -325,20 +355,62 @@ def service(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize(
+    ("chapter", "number", "count"),
+    [("Testing your handlers", 1, 3), ("Testing your handlers", 2, 2), ("Workflows in code", 2, 3)],
+)
 async def test_the_tests_of_the_readme_pass(
-    service: ModuleType, tmp_path: Path, number: int
+    service: ModuleType, tmp_path: Path, chapter: str, number: int, count: int
 ) -> None:
-    code = block("Testing your handlers", number).code
+    code = block(chapter, number).code
     names = await execute(code, send_invoices=service.send_invoices)
     found = [value for name, value in names.items() if name.startswith("test_")]
-    assert len(found) == 4 - number
+    assert len(found) == count
     for test in found:
         given = {"tmp_path": tmp_path} if inspect.signature(test).parameters else {}
         if inspect.iscoroutinefunction(test):
             await test(**given)
         else:
             await asyncio.to_thread(test, **given)
+
+
+# --- metrics --------------------------------------------------------------------------------------
+
+
+async def test_metrics_as_numbers_and_for_prometheus(tmp_path: Path) -> None:
+    async with FakeAdmin() as admin:
+        executor = make_executor(admin, tmp_path)
+
+        @executor.handler("work")
+        async def work(run: Run) -> None:
+            if run.parameters:
+                raise ValueError("no")
+
+        health = (await execute(block("Metrics", 1).code, executor=executor))["health"]
+        assert health() == {"connected": False, "free": 0}
+        registry = CollectorRegistry()  # not the one that all tests of this process share
+        code = block("Metrics", 2).code.replace("REGISTRY.", "registry.")
+        await execute(code, executor=executor, registry=registry)
+        async with executor:
+            await admin.node()
+            await admin.run("work")
+            await admin.run("work", {"fail": True})
+            assert health() == {"connected": True, "free": 16}
+            text = generate_latest(registry).decode()
+    told = README.read_text().partition("## Metrics")[2].partition("\n## ")[0]
+    names = set(re.findall(r"(?m)^(tickwheel_executor_\w+)[ {]", text))
+    assert names == set(re.findall(r"`(tickwheel_executor_\w+)", told))
+    for line in (
+        'attempts_started_total{executor="billing"} 2.0',
+        'attempts_ended_total{executor="billing",outcome="succeeded"} 1.0',
+        'attempts_ended_total{executor="billing",outcome="failed"} 1.0',
+        'attempts_refused_total{executor="billing",reason="full"} 0.0',
+        'attempts_running{executor="billing"} 0.0',
+        'slots{executor="billing"} 16.0',
+        'spool_works{executor="billing"} 1.0',
+        f'admin_connected{{admin="{admin.url}",executor="billing"}} 1.0',
+    ):
+        assert f"tickwheel_executor_{line}" in text.splitlines(), text
 
 
 # --- clients --------------------------------------------------------------------------------------
@@ -388,8 +460,10 @@ OTHERS = {
     "Hooks": 1,
     "Logging": 2,
     "Inside your service": 5,
+    "Metrics": 2,
     "Client": 2,
     "Testing your handlers": 2,
+    "Workflows in code": 2,
 }
 
 

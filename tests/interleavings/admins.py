@@ -11,7 +11,10 @@ from tests.interleavings.seats import Seat
 from tickwheel_admin.services.calendars.service import Calendars
 from tickwheel_admin.services.executors.service import Executors
 from tickwheel_admin.services.jobs.service import Jobs
+from tickwheel_admin.services.pools.service import Pools
 from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.services.workflows.answers import StepAnswers
+from tickwheel_admin.services.workflows.interventions import StepInterventions
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_shared.protocol import Message
 
@@ -29,6 +32,9 @@ class Admin(engine.Admin):
         self.ids = Ids(seat.store)
         self.jobs = Jobs(seat.store, self.ids, self.events)
         self.runs = Runs(seat.store, self.ids, self.events)
+        self.answers = StepAnswers(seat.store, self.ids, self.events)
+        self.interventions = StepInterventions(seat.store, self.ids, self.events)
+        self.pools = Pools(seat.store, self.ids, self.events)
         self.executors = Executors(seat.store, self.ids, self.events)
         self.calendars = Calendars(seat.store, self.ids, self.events)
         self.engine.dispatcher._random = Random(random.random())

@@ -39,7 +39,8 @@ def _rows_are_coherent(runs: list[Run]) -> Iterator[str]:
     for run in runs:
         told = f"run {run.id} is {run.state.value}"
         placed = run.node_id is not None and run.claim_token is not None
-        if run.state in LIVE and not run.is_fire and not placed:
+        is_placed = not run.is_fire and not run.is_workflow
+        if run.state in LIVE and is_placed and not placed:
             yield f"{told} without node or token"
         if run.state in LIVE and run.deadline_at is None:
             yield f"{told} without a deadline"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -216,6 +216,17 @@ class Props:
             sa.update(node).where(node.c.id == node_id).values(in_use=node.c.in_use + 1)
         )
         return live
+
+    def workflow_run(self, job: StagedJob) -> Run:
+        """The run of a workflow that has begun; its steps are written by the scenario."""
+        run = run_moves.expanded(self.unstored(job), shards=1, now=self.began_at - 500).after
+        insert_fires(self._conn, [run])
+        self.live_before.append(run)
+        return run
+
+    def write(self, write: Callable[[sa.Connection, Any], None], rows: Sequence[Any]) -> None:
+        """Write other rows by a function of the store."""
+        write(self._conn, rows)
 
     def add_state(self, job_id: int, state: str, *, lent_to: Run) -> None:
         """What the job's last run left; an attempt has it now."""

@@ -14,19 +14,26 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from tests.interleavings.clusters import Cluster
-from tickwheel_admin.engine.dispatcher import claim
+from tickwheel_admin.engine.alarms import evaluator
+from tickwheel_admin.engine.dispatcher import claim, pool_lines
 from tickwheel_admin.engine.planner import loop as planner
 from tickwheel_admin.engine.sweeper import lost_runs
 from tickwheel_admin.services.handlers import schemas as handler_schemas
 from tickwheel_admin.services.jobs.declared import decisions
 from tickwheel_admin.services.jobs.declared import edits as declared_edits
+from tickwheel_admin.services.runs import workflow_retries
+from tickwheel_admin.store.alarms import outbox, signals
+from tickwheel_admin.store.backfills import slices
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.batch import insert_values, update_rows, update_values
 from tickwheel_admin.store.executors import executors as store_executors
 from tickwheel_admin.store.jobs import kept_state as job_states
 from tickwheel_admin.store.jobs import route_cursors
-from tickwheel_admin.store.runs import inserts
+from tickwheel_admin.store.pools import slots
+from tickwheel_admin.store.runs import inserts, purge, retention
 from tickwheel_admin.store.runs import runs as store_runs
+from tickwheel_admin.store.runs.rows import SELECTED_RUN, run_from_selected
+from tickwheel_admin.store.runs.workflows import advance, books
 from tickwheel_admin.store.triggers import planning as store_triggers
 
 Switch = Callable[[Cluster], AbstractContextManager[object]]
@@ -187,6 +194,80 @@ def held_job(cluster: Cluster) -> AbstractContextManager[object]:
     both = ExitStack()
     for module in (decisions, declared_edits):
         both.enter_context(patch.object(module, "hold_job", lambda conn, declared: None))
+    return both
+
+
+def evaluator_lock(cluster: Cluster) -> AbstractContextManager[object]:
+    """G4: admins evaluate alarms side by side, and do not mind when signals are gone."""
+
+    def delete(conn: sa.Connection, taken: Any) -> int:
+        signals.delete_signals(conn, taken)
+        return len(taken)
+
+    both = ExitStack()
+    unlocked = patch.object(evaluator, "lock_evaluator", lambda conn, *, looked_at=None: 0)
+    both.enter_context(unlocked)
+    both.enter_context(patch.object(evaluator, "delete_signals", delete))
+    return both
+
+
+def message_lock(cluster: Cluster) -> AbstractContextManager[object]:
+    """G4: more is added to a message that was seen to wait, without locking it."""
+    table = tables.notification
+
+    def look(conn: sa.Connection, notification_id: int, *, items: int) -> bool:
+        row = conn.execute(sa.select(table).where(table.c.id == notification_id)).one_or_none()
+        return row is not None and row.state == "waiting" and row.attempts == 0
+
+    return patch.object(outbox, "add_to_notification", look)
+
+
+def backfill_compare(cluster: Cluster) -> AbstractContextManager[object]:
+    """G2: a slice of a backfill is written whatever has become of the backfill."""
+    return patch.object(slices, "lock_unchanged", lambda conn, seen: True)
+
+
+def workflow_lock(cluster: Cluster) -> AbstractContextManager[object]:
+    """G4: what steps need is looked up without the lock of their workflow's run, which is not
+    written either.
+    """
+
+    def look(conn: sa.Connection, ids: Any) -> dict[int, Any]:
+        found = sa.select(*SELECTED_RUN).where(tables.run.c.id.in_(sorted(ids)))
+        return {run.id: run for run in map(run_from_selected, conn.execute(found))}
+
+    both = ExitStack()
+    both.enter_context(patch.object(books, "lock_runs", look))
+    both.enter_context(patch.object(advance, "set_progress", lambda conn, reports: None))
+    return both
+
+
+def results_lock(cluster: Cluster) -> AbstractContextManager[object]:
+    """G4: runs are deleted, and their results taken over, without the locks of their workflows."""
+
+    def unneeded(conn: sa.Connection, ids: Any) -> set[int]:
+        return set(conn.execute(retention._UNNEEDED, {"ids": sorted(ids)}).scalars())
+
+    all_of_them = ExitStack()
+    all_of_them.enter_context(patch.object(retention, "lock_unneeded", unneeded))
+    all_of_them.enter_context(patch.object(purge, "lock_unneeded", unneeded))
+    all_of_them.enter_context(
+        patch.object(workflow_retries, "lock_sources", lambda conn, ended: True)
+    )
+    return all_of_them
+
+
+def pool_lock(cluster: Cluster) -> AbstractContextManager[object]:
+    """G12: what is in use of a pool is counted without its lock, and the pool is not written."""
+
+    def look(conn: sa.Connection, ids: Any, *, now: int) -> list[slots.FoundPool]:
+        found = [slots.pools_waited_for(conn, executor_id, now=now) for executor_id in (1, 2)]
+        by_id = {each.standing.pool_id: each for some in found for each in some}
+        return [by_id[pool_id] for pool_id in sorted(ids) if pool_id in by_id]
+
+    both = ExitStack()
+    both.enter_context(patch.object(pool_lines, "lock_pools", look))
+    both.enter_context(patch.object(pool_lines, "write_pools", lambda *args, **named: None))
     return both
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.interleavings import (
+    alarms,
     blocking,
     claiming,
     declaring,
@@ -15,13 +16,18 @@ from tests.interleavings import (
     recording,
     requests,
 )
+from tests.interleavings.backfills import slices as backfills
 from tests.interleavings.clusters import Cluster
 from tests.interleavings.explore import Scenario, explore, seeds
+from tests.interleavings.pools import scenarios as pools
+from tests.interleavings.workflows import by_hand
+from tests.interleavings.workflows import scenarios as workflows
 
-SEEDS = 4  # of each scenario on each database; TICKWHEEL_INTERLEAVINGS=300 for more by hand
+SEEDS = 3  # of each scenario on each database; TICKWHEEL_INTERLEAVINGS=300 for more by hand
 SCENARIOS = (
     *planning.SCENARIOS,
     *claiming.SCENARIOS,
+    *pools.SCENARIOS,
     *recording.SCENARIOS,
     *membership.SCENARIOS,
     *requests.SCENARIOS,
@@ -29,6 +35,10 @@ SCENARIOS = (
     *handoff.SCENARIOS,
     *operating.SCENARIOS,
     *declaring.SCENARIOS,
+    *alarms.SCENARIOS,
+    *backfills.SCENARIOS,
+    *workflows.SCENARIOS,
+    *by_hand.SCENARIOS,
 )
 
 

@@ -7,7 +7,14 @@ import json
 import msgspec
 import pytest
 
-from tickwheel_shared.portable_json import HUGE_NUMBER, LARGEST, has_huge_number, why_not_portable
+from tickwheel_shared.portable_json import (
+    HUGE_NUMBER,
+    LARGEST,
+    MAX_DEPTH,
+    TOO_DEEP,
+    has_huge_number,
+    why_not_portable,
+)
 
 HELD = (
     "null",
@@ -42,3 +49,17 @@ def test_a_number_that_nobody_can_hold_is_named_as_such(text: str) -> None:
 @pytest.mark.parametrize("text", BROKEN)
 def test_what_is_no_json_says_where(text: str) -> None:
     assert why_not_portable(text.encode()) not in (None, HUGE_NUMBER)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[" * MAX_DEPTH + "]" * MAX_DEPTH, None),
+        ("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), TOO_DEEP),
+        ('{"a":' * 5_000 + "1" + "}" * 5_000, TOO_DEEP),
+        ("[" + ",".join(["[]"] * 1_000) + "]", None),  # wide is not deep
+        (json.dumps("[" * 1_000), None),  # nor is a text
+    ],
+)
+def test_what_is_nested_too_deeply_for_some_readers(text: str, problem: str | None) -> None:
+    assert why_not_portable(text.encode()) == problem

@@ -189,7 +189,7 @@ def test_the_newest_common_version_is_agreed_on() -> None:
 
 
 def test_an_older_peer_is_sent_no_newer_field() -> None:
-    newer = {"due_at", "script", "secrets"}
+    newer = {"due_at", "interval_start", "script", "secrets", "traceparent", "tracestate"}
     found = [entry for entry in load("from_admin") if newer & entry.keys()]
     assert newer <= {key for entry in found for key in entry}
     for request, entry in zip(decode_from_admin(json.dumps(found)), found, strict=True):

@@ -65,6 +65,8 @@ def main() -> int:
     parser.add_argument("--admins", type=int, help="how many (default: as the seed says)")
     parser.add_argument("--faults", nargs="*", default=(), help="only these, such as 'kill node'")
     parser.add_argument("--siege", action="store_true", help="only long faults under light load")
+    parser.add_argument("--workflows", action="store_true", help="workflows in each seed")
+    parser.add_argument("--pools", action="store_true", help="pools in each seed")
     parser.add_argument("--xxl-job", action="store_true", help="executors of XXL-JOB in each seed")
     parser.add_argument(
         "--mutations",
@@ -79,7 +81,9 @@ def main() -> int:
         admins=arguments.admins,
         faults=tuple(arguments.faults),
         siege=arguments.siege or None,
-        xxl_job=arguments.xxl_job or None,
+        workflows=arguments.workflows,
+        pools=arguments.pools,
+        xxl_job=False if arguments.workflows else arguments.xxl_job or None,
     )
     seeds = range(arguments.first, arguments.first + arguments.seeds)
     if arguments.mutations is not None:

@@ -16,9 +16,11 @@ from tests.simulation.store import FaultShares, SimStore
 from tests.simulation.xxl_executors.wire import SimCaller, Wire
 from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.domain.xxl_job.bridge import ClientKind
+from tickwheel_admin.engine.alarms.ports import ChannelSender
 from tickwheel_admin.engine.engine import Engine
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.links.session import NodeSession
+from tickwheel_admin.services.backfills.service import Backfills
 from tickwheel_admin.services.calendars.service import Calendars
 from tickwheel_admin.services.events.events import Events
 from tickwheel_admin.services.executors.nodes import Nodes
@@ -28,6 +30,8 @@ from tickwheel_admin.services.jobs.service import Jobs
 from tickwheel_admin.services.runs.service import Runs
 from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.services.system.service import System
+from tickwheel_admin.services.workflows.answers import StepAnswers
+from tickwheel_admin.services.workflows.interventions import StepInterventions
 from tickwheel_admin.services.xxl_job.nodes import XxlNodes
 from tickwheel_admin.store.database.database import DatabaseUnavailable
 from tickwheel_admin.store.database.ids import Ids
@@ -57,6 +61,7 @@ class AdminHost(Host):
         shares: FaultShares,
         troubles: Troubles,
         wire: Wire | None,
+        sender: ChannelSender | None = None,
     ) -> None:
         """A machine without a process; without a wire, nobody speaks XXL-JOB's protocol."""
         super().__init__(
@@ -68,6 +73,7 @@ class AdminHost(Host):
         self._shares = shares
         self._clock_is_off_by = random.randrange(-3_600_000, 3_600_000)
         self._wire = wire
+        self._sender = sender
         if wire is not None:
             wire.admins[name] = self
 
@@ -97,6 +103,9 @@ class AdminHost(Host):
         self.ids = Ids(self.store)
         self.events = Events()
         self.hub = LinkHub()
+        self.answers = StepAnswers(self.store, self.ids, self.events)
+        self.interventions = StepInterventions(self.store, self.ids, self.events)
+        self.backfills = Backfills(self.store, self.ids, self.events)
         self.calendars = Calendars(self.store, self.ids, self.events)
         self.jobs = Jobs(self.store, self.ids, self.events)
         self.job_states = JobStates(self.store, self.ids, self.events)
@@ -128,6 +137,7 @@ class AdminHost(Host):
                     random=self._random,
                     new_token=lambda: f"{self._random.getrandbits(128):032x}",
                     retention_days=RETENTION_DAYS,
+                    sender=self._sender,
                     wall_clock=lambda: self._database.now() + self._clock_is_off_by,
                 )
                 await engine.membership.enter()

@@ -58,6 +58,24 @@ CREATE TRIGGER sim_run_removed AFTER DELETE ON run BEGIN
     VALUES (sim_seq(), tickwheel_now(), sim_time(), 'run-', OLD.id, OLD.job_id, OLD.state,
             OLD.attempt, OLD.trigger_id, OLD.scheduled_at);
 END;
+CREATE TRIGGER sim_step_changed AFTER UPDATE ON workflow_step
+WHEN OLD.state IS NOT NEW.state OR OLD.reason IS NOT NEW.reason BEGIN
+    INSERT INTO sim_change (seq, at, vt, what, id, attempt, old_state, state, reason, choice)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'step', NEW.workflow_run_id, NEW.step_index,
+            OLD.state, NEW.state, NEW.reason, NEW.decided_by);
+END;
+CREATE TRIGGER sim_step_begun AFTER INSERT ON workflow_step
+WHEN (SELECT state FROM run WHERE id = NEW.workflow_run_id) IS 'running' BEGIN
+    INSERT INTO sim_change (seq, at, vt, what, id, attempt, old_state, state, reason, choice)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'step', NEW.workflow_run_id, NEW.step_index,
+            'waiting', NEW.state, NEW.reason, NEW.decided_by);
+END;
+CREATE TRIGGER sim_step_taken AFTER INSERT ON workflow_step
+WHEN (SELECT state FROM run WHERE id = NEW.workflow_run_id) IS NOT 'running' BEGIN
+    INSERT INTO sim_change (seq, at, vt, what, id, attempt, state, reason, tries)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'step+', NEW.workflow_run_id, NEW.step_index,
+            NEW.state, NEW.reason, NEW.items);
+END;
 CREATE TRIGGER sim_trigger_added AFTER INSERT ON "trigger" BEGIN
     INSERT INTO sim_change (seq, at, vt, what, id, job_id, state, spec, next_fire_at)
     VALUES (sim_seq(), tickwheel_now(), sim_time(), 'trigger+', NEW.id, NEW.job_id, NEW.state,

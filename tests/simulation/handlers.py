@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from tests.simulation.history import History
 from tests.simulation.scheduler import Process
-from tickwheel_executor.errors import Fail, Retry, Skip, StateUnavailableError
+from tickwheel_executor.errors import Fail, Retry, Skip, SpawnError, StateUnavailableError
 from tickwheel_executor.handlers.handlers import Handlers
 from tickwheel_executor.run.context import Run
 
@@ -61,6 +61,8 @@ class Journal:
         ] = {}  # state and checkpoint, at the start
         self.left: dict[tuple[int, int], Any] = {}  # the state as the handler leaves it
         self.saved: defaultdict[tuple[int, int], list[Any]] = defaultdict(list)  # checkpoints
+        self.spawned: dict[tuple[int, int], list[Any]] = {}  # items; also of what failed then
+        self.items: dict[tuple[int, int], Any] = {}  # the spawned item that an attempt was given
         self._running: defaultdict[str, int] = defaultdict(int)
 
     def started(self, process: Process, run: Run, slots: Callable[[], int]) -> None:
@@ -91,12 +93,24 @@ class Journal:
             state = dict(run.state)
             run.state = self.left[key] = {"n": state.get("n", 0) + 1, "by": list(key)}
         self.given[key] = (state, run.checkpoint)
+        if run.item is not None:
+            self.items[key] = run.item
 
     def saves(self, run: Run) -> None:
         """Save the next checkpoint, which tells whose it is and which one."""
         saved = self.saved[run.id, run.attempt]
         saved.append([run.id, run.attempt, len(saved) + 1])
         run.save_checkpoint(saved[-1])
+
+    def spreads(self, run: Run, count: int) -> None:
+        """Spawn so many items, in two calls; each tells whose it is and which one."""
+        items = [{"by": [run.id, run.attempt], "n": number} for number in range(count)]
+        try:
+            run.spawn(items[: count // 2])
+            run.spawn(items[count // 2 :])
+        except SpawnError:  # an item of a for_each
+            return
+        self.spawned[run.id, run.attempt] = items
 
     def called(self, process: Process, order: Order) -> None:
         """An executor of XXL-JOB's protocol calls a handler: whatever it has slots for."""
@@ -171,6 +185,8 @@ def _journaled(
         try:
             if name in _SAVING:
                 journal.saves(run)
+            if name in _SPREADING and run.item is None:
+                journal.spreads(run, Random(f"{seed}/{run.id}").choice((0, 1, 3, 8)))
             # Its own source: the same attempt behaves the same whatever else happens.
             await behave(run, Random(f"{seed}/{run.id}/{run.attempt}"))
         except asyncio.CancelledError:
@@ -250,6 +266,13 @@ async def _stubborn(run: Run, random: Random) -> None:
         await asyncio.sleep(random.uniform(0, 15))  # a second cancel, 10 s later, ends it
 
 
+async def _spreading(run: Run, random: Random) -> None:
+    """Fails at times, though it has spawned items; and so do they."""
+    await asyncio.sleep(random.uniform(0, 0.3))
+    if random.random() < 0.25:
+        raise HandlerFailure("it happens")
+
+
 async def _chatty(run: Run, random: Random) -> None:
     for number in range(random.randrange(1, 12)):
         run.log.info("line %d", number)
@@ -258,6 +281,7 @@ async def _chatty(run: Run, random: Random) -> None:
 
 
 _SAVING = ("flaky", "slow", "long")  # those that save checkpoints
+_SPREADING = ("spreading",)  # those that spawn items
 _BEHAVIOURS: dict[str, _Behave] = {
     "quick": _quick,
     "flaky": _flaky,
@@ -269,6 +293,7 @@ _BEHAVIOURS: dict[str, _Behave] = {
     "hanging": _hanging,
     "stubborn": _stubborn,
     "chatty": _chatty,
+    "spreading": _spreading,
 }
 
 

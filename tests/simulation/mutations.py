@@ -10,6 +10,10 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from tests.simulation.checks.audit_mutations import AUDIT_MUTATIONS
+from tests.simulation.pools.mutations import POOL_MUTATIONS
+from tests.simulation.scheduler import current_process
+from tests.simulation.workflows.mutations import WORKFLOW_MUTATIONS
 from tickwheel_admin.domain.executors import reports
 from tickwheel_admin.domain.planning import plan as planning
 from tickwheel_admin.domain.runs import moves as run_moves
@@ -17,6 +21,9 @@ from tickwheel_admin.domain.runs.blocking import Verdict
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.engine import handoff
+from tickwheel_admin.engine.alarms import delivery as delivery_of_alarms
+from tickwheel_admin.engine.alarms import evaluator
+from tickwheel_admin.engine.alarms.ports import Delivered
 from tickwheel_admin.engine.dispatcher import (
     claim,
     claim_decisions,
@@ -30,12 +37,16 @@ from tickwheel_admin.engine.recorder import loop as recorder
 from tickwheel_admin.engine.recorder import transaction as recording
 from tickwheel_admin.engine.sweeper import deadlines, lost_runs, stalled
 from tickwheel_admin.engine.sweeper import loop as sweeper
+from tickwheel_admin.store.alarms import signals as store_signals
+from tickwheel_admin.store.alarms.run_watch import RunWatch
+from tickwheel_admin.store.backfills import slices
 from tickwheel_admin.store.database.database import StatementRefused
 from tickwheel_admin.store.database.tables import node as node_table
 from tickwheel_admin.store.database.tables import run as run_table
 from tickwheel_admin.store.runs import follow_ups, inserts
 from tickwheel_admin.store.runs import runs as store_runs
 from tickwheel_admin.store.triggers import planning as triggers
+from tickwheel_admin.store.triggers.pauses import ClaimBasis
 from tickwheel_admin.store.xxl_job import addresses
 from tickwheel_admin.xxl_job import callbacks, watch
 from tickwheel_admin.xxl_job import runs as runs_of_node
@@ -362,9 +373,9 @@ def claims_come_early() -> None:
     """A run is claimed half a second before it is due."""
     original = claim_inputs.now_and_pause
 
-    def early(conn: sa.Connection, executor_id: int) -> tuple[int, int | None]:
-        now, paused_at = original(conn, executor_id)
-        return now + 500, paused_at
+    def early(conn: sa.Connection, executor_id: int) -> ClaimBasis:
+        basis = original(conn, executor_id)
+        return basis._replace(now=basis.now + 500)
 
     claim_inputs.now_and_pause = early
 
@@ -487,7 +498,77 @@ def xxl_one_denial_is_enough() -> None:
 
 def xxl_kills_may_hit_the_next_run() -> None:
     """G14: a wire job is used again while a call to end what ran there is on its way."""
-    RemoteAttempts.reserve = lambda self, wire_job, until: None  # type: ignore[method-assign]
+    RemoteAttempts.reserve = lambda self, wire_job, until: 0  # type: ignore[method-assign]
+
+
+def alarm_signals_come_after_the_commit() -> None:
+    """G4: what alarms are made of is written by a transaction of its own, a moment later."""
+    pending: list[tuple[Any, Any]] = []
+    evaluate = evaluator.AlarmEvaluator.run_once
+
+    def add_later(_conn: Any, signals: Any) -> None:
+        if signals:
+            pending.append((current_process(), signals))
+
+    def write(conn: Any, signals: Any) -> None:
+        store_signals.add_signals(conn, signals)
+
+    async def run_once(self: Any) -> bool:
+        mine = [each for each in pending if each[0] is current_process()]
+        for each in mine:
+            await self._store.run(write, each[1])
+            pending.remove(each)
+        return await evaluate(self)
+
+    follow_ups.add_signals = add_later
+    evaluator.AlarmEvaluator.run_once = run_once  # type: ignore[method-assign]
+
+
+def starts_and_ends_are_not_measured() -> None:
+    """G4: late starts and long runs are told only if somebody looks while they last."""
+    RunWatch.signals = lambda self, conn, moves, *, now: []  # type: ignore[method-assign]
+
+
+def looks_forget_since_when() -> None:
+    """G4: an admin that has just started says that an executor is only now without nodes."""
+    evaluator.read_seen_since = lambda conn: {}
+
+
+def alarms_are_marked_before_they_are_sent() -> None:
+    """G4: a message counts as delivered when somebody sets out to send it."""
+
+    async def deliver(self: Any, sender: Any, notification: Any, token: str) -> None:
+        await self._store.run(delivery_of_alarms._mark, notification, token, Delivered())
+        await self._send(sender, notification)
+
+    delivery_of_alarms.AlarmDelivery._deliver = deliver  # type: ignore[method-assign]
+
+
+def alarm_messages_change_their_id() -> None:
+    """G4: a provider cannot tell a message that comes again from a new one."""
+    original = delivery_of_alarms.build_message
+
+    def build(conn: Any, notification: Any, pages: Any, *, now: int) -> Any:
+        message = original(conn, notification, pages, now=now)
+        if message is None or not notification.attempts:
+            return message
+        return dataclasses.replace(message, id=f"{message.id}-{notification.attempts}")
+
+    delivery_of_alarms.build_message = build
+
+
+def backfills_are_written_unlocked() -> None:
+    """G2, compare-and-set of backfills: a slice is written although its backfill has changed."""
+
+    def lock(conn: sa.Connection, seen: Any) -> bool:
+        return True
+
+    slices.lock_unchanged = lock
+
+
+def backfills_run_what_exists() -> None:
+    """G2: instants that have runs are run again."""
+    slices.existing_runs = lambda *args: {}
 
 
 MUTATIONS: dict[str, Callable[[], None]] = {
@@ -530,6 +611,19 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         names_and_labels_are_not_looked_at,
         busy_nodes_are_not_seen,
         uses_are_not_kept,
+        # Only worlds with workflows can notice these.
+        *WORKFLOW_MUTATIONS,
+        # Only worlds with pools can notice these.
+        *POOL_MUTATIONS,
+        # Only worlds with a channel for alarms can notice these.
+        alarm_signals_come_after_the_commit,
+        starts_and_ends_are_not_measured,
+        looks_forget_since_when,
+        alarms_are_marked_before_they_are_sent,
+        alarm_messages_change_their_id,
+        # Only worlds in which people fill in the past can notice these.
+        backfills_are_written_unlocked,
+        backfills_run_what_exists,
         # Only worlds with executors of XXL-JOB's protocol can notice these.
         xxl_reports_are_answered_before_the_commit,
         xxl_unanswered_calls_are_queued_again,
@@ -542,4 +636,4 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         xxl_one_denial_is_enough,
         xxl_kills_may_hit_the_next_run,
     )
-}
+} | AUDIT_MUTATIONS

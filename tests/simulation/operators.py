@@ -49,6 +49,7 @@ class Operators:
         calm: bool,
         weather: Weather,
         zone: str,
+        workflows: bool = False,
     ) -> None:
         self._zone = zone
         self._misfires = misfires_in(weather)
@@ -60,6 +61,8 @@ class Operators:
         self._under_way: list[tuple[Process, asyncio.Task[Any]]] = []
         self._actions: list[Callable[[AdminHost], Any]] = [self._run_now] * 4 + [self._cancel] * 3
         self._actions.append(self._run_endlessly)
+        if workflows:
+            self._actions += [self._run_workflow] * 40 + [self._cancel_workflow] * 4
         if not calm:
             # Not every cluster has people who pause and drain.
             if random.random() < 0.4:
@@ -83,9 +86,10 @@ class Operators:
             if serving:
                 admin = self._random.choice(serving)
                 action = self._random.choice(self._actions)
-                self._spawn(action, admin)
+                self.spawn(action, admin)
 
-    def _spawn(self, action: Callable[[AdminHost], Any], admin: AdminHost) -> None:
+    def spawn(self, action: Callable[[AdminHost], Any], admin: AdminHost) -> None:
+        """Let somebody at this admin do it; what they are told is noted."""
         process = admin.process
         task = process.spawn(self._try(action, admin), name="operator")
         self._under_way = [each for each in self._under_way if not each[1].done()]
@@ -116,6 +120,10 @@ class Operators:
         ):
             # A node that ends meanwhile needs none of this.
             await self._try(lambda admin, of=row.id: admin.nodes.resume(OPERATOR, of), self._any())
+
+    async def attempt(self, action: Callable[[AdminHost], Any]) -> bool:
+        """Do it at some admin; returns whether it was confirmed."""
+        return await self._try(action, self._any())
 
     async def _until_confirmed(self, action: Callable[[AdminHost], Any]) -> None:
         while True:
@@ -160,8 +168,25 @@ class Operators:
         clicks = self._random.choice((1, 1, 1, 2))
         for _ in range(clicks - 1):  # a double click, perhaps through the other admin
             other = self._random.choice([other for other in self._admins if other.is_up] or [admin])
-            self._spawn(lambda a: self._ask(a, request), other)
+            self.spawn(lambda a: self._ask(a, request), other)
         await self._ask(admin, request)
+
+    async def _run_workflow(self, admin: AdminHost) -> None:
+        job_id = self._some(
+            "SELECT id FROM job WHERE handler = 'workflow' AND deleted_at = 0 ORDER BY id"
+        )
+        for _ in range(0 if job_id is None else self._random.randint(1, 4)):
+            request = Request(job_id or 0, f"key-{len(self.requests)}", [])
+            self.requests.append(request)
+            await self._ask(admin, request)
+
+    async def _cancel_workflow(self, admin: AdminHost) -> None:
+        run_id = self._some(
+            "SELECT id FROM run WHERE shard_index = -2 AND state = 'running' ORDER BY id"
+        )
+        if run_id is not None:
+            self._history.note("operator", f"cancels the workflow run {run_id}")
+            await admin.runs.cancel(OPERATOR, run_id)
 
     async def _ask(self, admin: AdminHost, request: Request) -> None:
         run_id = await admin.jobs.run_now(OPERATOR, request.job_id, request_key=request.key)

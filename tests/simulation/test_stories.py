@@ -8,7 +8,7 @@ from tests.simulation.search import simulate_all
 from tests.simulation.world import Options
 from tests.support.nightly import often
 
-SEEDS = range(1, often(2, by_night=40) + 1)
+SEEDS = range(1, often(1, by_night=40) + 1)
 
 
 @pytest.mark.parametrize(

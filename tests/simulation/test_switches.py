@@ -14,13 +14,31 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.backfills.test_backfills import TESTED_BACKFILL_MUTATIONS
 from tests.simulation.mutations import MUTATIONS
+from tests.simulation.pools.test_pools import TESTED_POOL_MUTATIONS
 from tests.simulation.search import forks
-from tests.simulation.test_simulation import TESTED_MUTATIONS, TESTED_XXL_MUTATIONS
+from tests.simulation.test_alarms import TESTED_ALARM_MUTATIONS
+from tests.simulation.test_simulation import (
+    STORIES_OF_XXL_MUTATIONS,
+    TESTED_MUTATIONS,
+    TESTED_XXL_MUTATIONS,
+)
+from tests.simulation.workflows.test_workflows import TESTED_WORKFLOW_MUTATIONS
 
 ROOT = Path(__file__).parents[2]
 ADMIN = "tests/admin"
 SDK = "tests/executor_sdk"
+AUDITED_NIGHT = (
+    ADMIN,
+    "engine/maintenance/test_audited_planning.py",
+    "test_a_night_with_everything_in_it_leaves_nothing_unexplained",
+)
+AUDITED_LEDGER = (
+    ADMIN,
+    "engine/maintenance/test_self_audit.py",
+    "test_what_sql_does_to_the_ledger_is_told_and_over_when_it_is_undone[sqlite]",
+)
 
 # Directory, file, test; in the order of mutations.py.
 MISSED_BY = {
@@ -43,6 +61,11 @@ MISSED_BY = {
         SDK,
         "spool/test_delivery.py",
         "test_a_successor_delivers_the_results_of_a_crashed_node",
+    ),
+    "spool_is_not_synced": (
+        SDK,
+        "spool/test_file_spool.py",
+        "test_file_and_directory_are_synced_before_write_returns",
     ),
     "spool_is_cleared_before_the_receipt": (
         SDK,
@@ -119,6 +142,11 @@ MISSED_BY = {
         "link/test_links.py",
         "test_a_node_whose_lease_is_over_breaks_off_every_socket",
     ),
+    "one_bad_row_fails_its_batch": (
+        ADMIN,
+        "engine/recorder/test_recorder.py",
+        "test_a_result_that_the_database_refuses_costs_no_other_of_its_batch",
+    ),
     "children_are_forgotten": (
         ADMIN,
         "engine/recorder/test_children.py",
@@ -153,6 +181,51 @@ MISSED_BY = {
         ADMIN,
         "engine/dispatcher/test_routed_runs.py",
         "test_turns_and_uses_survive_a_restart_and_are_one_for_all_admins[sqlite]",
+    ),
+    "alarm_signals_come_after_the_commit": (
+        ADMIN,
+        "engine/alarms/test_signals.py",
+        "test_ends_of_runs[sqlite]",
+    ),
+    "starts_and_ends_are_not_measured": (
+        ADMIN,
+        "engine/alarms/test_late_and_slow.py",
+        "test_between_two_looks[slow]",
+    ),
+    "looks_forget_since_when": (
+        ADMIN,
+        "engine/alarms/test_conditions.py",
+        "test_a_restart_does_not_forget_since_when",
+    ),
+    "planner_skips_instants": AUDITED_NIGHT,
+    "planner_plans_instants_twice": AUDITED_NIGHT,
+    "edits_lose_an_instant": AUDITED_NIGHT,
+    "clock_changes_lose_fires": AUDITED_NIGHT,
+    "retention_deletes_too_early": AUDITED_NIGHT,
+    "purges_leave_no_trace": AUDITED_NIGHT,
+    "edits_leave_no_trace": AUDITED_NIGHT,
+    "fixed_delays_follow_nothing": (
+        ADMIN,
+        "engine/maintenance/test_audited_planning.py",
+        "test_a_fixed_delay_misses_the_run_that_was_deleted",
+    ),
+    "audit_explains_everything": AUDITED_LEDGER,
+    "audit_believes_every_run": AUDITED_LEDGER,
+    "audit_tells_nobody": AUDITED_LEDGER,
+    "audit_looks_once": (
+        ADMIN,
+        "engine/maintenance/test_self_audit.py",
+        "test_an_hour_is_looked_at_again",
+    ),
+    "tolerance_is_one_too_many": (
+        ADMIN,
+        "engine/workflows/test_for_each.py",
+        "test_no_more_items_begin_when_too_many_have_failed",
+    ),
+    "backfills_are_written_unlocked": (
+        ADMIN,
+        "engine/backfills/test_backfiller.py",
+        "test_a_slice_that_was_read_before_a_pause_is_not_written[sqlite]",
     ),
     "xxl_reports_are_answered_before_the_commit": (
         ADMIN,
@@ -189,16 +262,20 @@ MISSED_BY = {
         "xxl_job/test_uncertain_runs.py",
         "test_a_run_without_a_log_is_not_denied_while_its_job_is_busy",
     ),
-    "xxl_kills_may_hit_the_next_run": (
-        ADMIN,
-        "xxl_job/test_uncertain_runs.py",
-        "test_a_wire_job_is_not_used_again_while_a_kill_may_be_on_its_way",
-    ),
 }
 
 
 def test_every_mechanism_is_switched_off_somewhere() -> None:
-    assert {*TESTED_MUTATIONS, *TESTED_XXL_MUTATIONS, *MISSED_BY} == set(MUTATIONS)
+    in_worlds = {
+        *TESTED_MUTATIONS,
+        *TESTED_ALARM_MUTATIONS,
+        *TESTED_BACKFILL_MUTATIONS,
+        *TESTED_XXL_MUTATIONS,
+        *TESTED_WORKFLOW_MUTATIONS,
+        *TESTED_POOL_MUTATIONS,
+        *STORIES_OF_XXL_MUTATIONS,
+    }
+    assert {*in_worlds, *MISSED_BY} == set(MUTATIONS)
 
 
 def test_what_is_switched_off_is_missed(tmp_path: Path) -> None:

@@ -16,10 +16,15 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from tests.simulation import alarms
 from tests.simulation.admin_host import AdminHost
+from tests.simulation.backfills.fillers import Fillers
+from tests.simulation.backfills.verdict import check_backfills
+from tests.simulation.backfills.verdict import unfinished as unfinished_backfills
 from tests.simulation.captured_logs import captured_logs
 from tests.simulation.checks import checker
 from tests.simulation.checks.fixed_delays import check_fixed_delays_go_on
+from tests.simulation.checks.self_audit import check_self_audit
 from tests.simulation.database import SimDatabase
 from tests.simulation.disk import SimDisk
 from tests.simulation.faults.chaos import Chaos, Weather
@@ -30,10 +35,14 @@ from tests.simulation.host import Host
 from tests.simulation.network import Network
 from tests.simulation.node_host import NodeHost
 from tests.simulation.operators import OPERATOR, Operators
+from tests.simulation.pools.jobs import add_pools, with_pool
+from tests.simulation.pools.verdict import check_pools
 from tests.simulation.scheduler import SimLoop
 from tests.simulation.schedules import calendar_in_use, draw_epoch
 from tests.simulation.store import FaultShares, SimStore
-from tests.simulation.workload import make_jobs
+from tests.simulation.workflows.graphs import add_workflows
+from tests.simulation.workflows.people import WorkflowPeople
+from tests.simulation.workload import ENDLESS, make_jobs
 from tests.simulation.xxl_executors.faults import XXL_FAULTS
 from tests.simulation.xxl_executors.world import XxlWorld
 from tickwheel_admin.domain.errors import InvalidInput
@@ -60,8 +69,11 @@ class Options:
     nodes: int = NODES
     faults: tuple[str, ...] = ()  # names of those that there are; none: as the seed says
     siege: bool | None = None  # None: as the seed says
+    alarms: bool = False  # whether a channel is told of them, which takes longer to settle
+    backfills: bool = False  # whether people fill in the past of jobs
+    workflows: bool = False  # whether there are some
+    pools: bool = False  # whether jobs share slots of some
     xxl_job: bool | None = None  # whether executors of that protocol take part; None: as the seed
-    tickwheel: bool = True  # whether jobs of SDK nodes run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +139,9 @@ class _World:
             journal=self._journal,
             troubles=self._troubles,
         )
+        self._provider: alarms.FaultyProvider | None = None
+        if options.alarms:
+            self._provider = alarms.FaultyProvider(self._random("provider"), self.history)
         self._executors = ["billing"] if random.random() < 0.5 else ["billing", "mail"]
         self._admins = [self._admin(number) for number in range(1, number_of_admins + 1)]
         shared_disk = self._disk("disk")
@@ -147,7 +162,18 @@ class _World:
             calm=self._calm,
             weather=self._weather,
             zone=self._zone,
+            workflows=options.workflows,
         )
+        self._fillers: Fillers | None = None
+        if options.backfills:
+            self._fillers = Fillers(
+                self._admins, self._operators, database, self._random("fillers"), self.history
+            )
+        self._people: WorkflowPeople | None = None
+        if options.workflows:
+            self._people = WorkflowPeople(
+                self._admins, self._operators, database, self._random("people"), self.history
+            )
         self._chaos = Chaos(
             self._admins,
             self._nodes,
@@ -194,6 +220,7 @@ class _World:
             shares=self._shares,
             troubles=self._troubles,
             wire=None if self._xxl_job is None else self._xxl_job.wire,
+            sender=self._provider,
         )
 
     def _node(self, number: int, random: Random, shared_disk: SimDisk) -> NodeHost:
@@ -227,6 +254,10 @@ class _World:
         for host in self._hosts:
             host.start()
         under_load = [self._loop.create_task(self._operators.work())]
+        if self._fillers is not None:
+            under_load.append(self._loop.create_task(self._fillers.work()))
+        if self._people is not None:
+            under_load.append(self._loop.create_task(self._people.work()))
         if self._options.chaos:
             under_load.append(self._loop.create_task(self._chaos.rage()))
             if self._xxl_job is not None:
@@ -240,6 +271,8 @@ class _World:
         self.history.note("world", "faults end")
         await self._heal()
         await self._operators.restore()
+        if self._fillers is not None:
+            await self._fillers.restore()
         await asyncio.sleep(RECOVERY_SECONDS)
         check_fixed_delays_go_on(self._database, self.history)
         await self._operators.pause_all()
@@ -254,7 +287,15 @@ class _World:
             self._operators.requests,
             self.history,
             self._xxl_job,
+            self._people,
         )
+        if self._provider is not None:
+            alarms.check_alarms(self._database, self._provider, self.history)
+        if self._fillers is not None:
+            check_backfills(self._database, self._fillers, self.history)
+        if self._options.pools:
+            check_pools(self._database, self.history)
+        check_self_audit(self._database, self.history, self._random("self-audit"))
 
     @property
     def _hosts(self) -> list[Host]:
@@ -275,6 +316,10 @@ class _World:
                 token_hash=hashlib.sha256(_token(name).encode()).hexdigest(),
                 now=self._database.now(),
             )
+        if self._provider is not None:
+            per_minute = self._random("channel").choice((6, 20, 120))
+            now = self._database.now()
+            await store.run(alarms.prepare, per_minute=per_minute, now=now)
         jobs = Jobs(store, ids, Events())
         await Calendars(store, ids, Events()).create(
             OPERATOR,
@@ -284,7 +329,12 @@ class _World:
             name: sum(node.slots for node in self._nodes if node.executor == name)
             for name in self._executors
         }
+        pools: dict[str, dict[str, int]] = {}
+        of_pools = self._random("pools")
+        if self._options.pools:
+            pools = await add_pools(store, ids, of_pools, executor_ids)
         job_ids: list[int] = []
+        short: list[int] = []
         for name, raw, children in make_jobs(
             self._random("jobs"),
             executors=self._executors,
@@ -298,6 +348,8 @@ class _World:
             load_seconds=self._load_seconds,
             weather=self._weather,
         ):
+            if name in pools:
+                raw = with_pool(of_pools, raw, pools[name])
             raw["children"] = [{"job": job_ids[place], "on": on} for place, on in children]
             try:
                 job_id = await jobs.create(OPERATOR, executor_ids[name], raw)
@@ -307,12 +359,20 @@ class _World:
                         trigger.pop(limit, None)
                 job_id = await jobs.create(OPERATOR, executor_ids[name], raw)
             job_ids.append(job_id)
+            if raw["handler"] not in ("hanging", "stubborn", "long") and ENDLESS not in raw["name"]:
+                short.append(job_id)
             self.history.note("world", f"job {job_id}: {raw}")
+        if self._options.workflows:
+            of = list(executor_ids.values())
+            random, now = self._random("workflows"), self._database.now()
+            await add_workflows(store, ids, random, of, jobs=short, now=now)
         if self._xxl_job is not None:
             await self._xxl_job.prepare(store, ids, jobs)
 
     async def _heal(self) -> None:
         self._chaos.heal()
+        if self._provider is not None:
+            self._provider.is_faulty = False
         if self._xxl_job is not None:
             self._xxl_job.heal()
         while not all(host.is_up for host in self._hosts):
@@ -330,6 +390,8 @@ class _World:
                 return
             await self._operators.cancel_endless()
             await self._operators.resume_nodes()
+            if self._people is not None:
+                self._people.answer_what_waits()
             await asyncio.sleep(1)
         await asyncio.sleep(2)
 
@@ -344,7 +406,9 @@ class _World:
             for run, attempt in node.disk.pending()
         ]
         reports = [] if self._xxl_job is None else self._xxl_job.undelivered()
-        return [f"run {dict(row)}" for row in runs] + results + reports
+        untold = [] if self._provider is None else alarms.unfinished(self._database)
+        unfilled = [] if self._fillers is None else unfinished_backfills(self._database)
+        return [f"run {dict(row)}" for row in runs] + results + reports + untold + unfilled
 
     def _faults(self) -> Counter[str]:
         faults = self._chaos.faults + self._shares.seen

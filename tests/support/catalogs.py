@@ -17,8 +17,9 @@ from babel.messages.extract import extract
 from babel.messages.pofile import read_po, write_po
 
 PACKAGE = Path(__file__).parents[2] / "admin/tickwheel_admin"
+SHARED = Path(__file__).parents[2] / "shared/tickwheel_shared"  # a few of its texts are shown, too
 LOCALE = PACKAGE / "locale"
-TRANSLATED = ("zh_CN",)
+TRANSLATED = ("zh_CN", "zh_Hant")
 
 Message = str | tuple[str, str]
 
@@ -27,6 +28,8 @@ _POSITIONS = {
     "_": 0,
     "gettext": 0,
     "N_": 0,
+    "say": 0,
+    "translate": 0,
     "NotFound": 1,
     "Conflict": 1,
     "NotAllowed": 1,
@@ -34,6 +37,7 @@ _POSITIONS = {
     "TooMany": 1,
     "Unavailable": 1,
     "BadJson": 1,
+    "OwnTextError": 0,  # domain.alarms.own_text
     "ScheduleError": 1,
     "Word": 0,
     "one": 2,  # InvalidInput.one
@@ -42,6 +46,8 @@ _POSITIONS = {
 }
 # Which keywords of a call are; `template` is one of any call.
 _KEYWORDS = {"Strategy": {"title", "hint", "group", "reason", "reason_without_detail"}}
+# Of these, a text of one word is a message as well.
+_ALSO_SINGLE_WORDS = ("_", "N_", "gettext", "say", "Word", "Strategy")
 _JINJA = {"newstyle_gettext": "true", "trim_blocks": "true", "extensions": "jinja2.ext.i18n"}
 
 
@@ -52,11 +58,12 @@ def path_of(language: str) -> Path:
 @cache
 def messages() -> frozenset[Message]:
     """Every message id of the package; a pair for those with a plural."""
-    sources = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+    paths = sorted(PACKAGE.rglob("*.py")) + sorted(SHARED.rglob("*.py"))
+    sources = {path: ast.parse(path.read_text()) for path in paths}
     constants = {name: text for tree in sources.values() for name, text in _constants(tree)}
     found: set[Message] = set()
     for path, tree in sources.items():
-        inside = path.relative_to(PACKAGE)
+        inside = path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else SHARED)
         has_run_messages = inside.match("domain/runs/moves.py") or inside.parts[0] == "engine"
         found.update(_in_python(tree, constants, run_messages=has_run_messages))
     for path in sorted((PACKAGE / "console/templates").rglob("*.html")):
@@ -166,7 +173,7 @@ def _in_python(
             text = _text(candidate)
             if text is None:
                 text = constants.get(_name(candidate))
-            if text and (" " in text or name in ("_", "N_", "gettext", "Word", "Strategy")):
+            if text and (" " in text or name in _ALSO_SINGLE_WORDS):
                 yield text
 
 

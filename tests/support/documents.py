@@ -1,4 +1,7 @@
-"""Headings of the documents for the console: `python -m tests.support.documents` writes them."""
+"""What is made for documents: headings, the schema of webhooks, OpenAPI, commands.
+
+`python -m tests.support.documents` writes them.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,17 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support import cli_reference
+from tickwheel_admin.api.openapi.openapi import openapi
+from tickwheel_admin.channels.webhook.payload import schema
+
 ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "docs/alarm-webhook.schema.json"
+OPENAPI = ROOT / "docs/openapi.json"
 INDEX = ROOT / "admin/tickwheel_admin/console/documents.json"
 _NAMES = (
     "jobs", "schedules", "secrets", "console", "operations", "guarantees", "configuration", "api",
-    "security",
+    "security", "alarms",
 )  # fmt: skip
 _MOST_CHARS = 200
 
@@ -36,10 +45,19 @@ def _begins(body: str) -> str:
     return plain[:_MOST_CHARS].rpartition(" ")[0] + " …"
 
 
+def openapi_text() -> str:
+    """The OpenAPI document as docs/ has it."""
+    return json.dumps(openapi(), ensure_ascii=False, indent=1) + "\n"
+
+
 def main() -> None:
+    OPENAPI.write_text(openapi_text(), encoding="utf-8")
     INDEX.write_text(
         json.dumps(list(sections()), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
     )
+    SCHEMA.write_text(json.dumps(schema(), indent=2) + "\n", encoding="utf-8")
+    commands = cli_reference.with_reference(cli_reference.PAGE.read_text(encoding="utf-8"))
+    cli_reference.PAGE.write_text(commands, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -52,11 +52,14 @@ class Child(Protocol):
 
 
 class ManagedProcess:
-    """A child that runs from construction to the end of the `with` block, if need be by a kill.
+    """A child that runs from construction to the end of the `with` block at most.
 
     It has a session of its own, so that Ctrl-C reaches only the test run. It gets `death_signal`
-    when the *thread* that started it ends: start it from one that outlives it.
+    then, and when the *thread* that started it ends: start it from one that outlives it. One that
+    has processes of its own must be asked, not killed, or they would stay.
     """
+
+    _death_signal = signal.SIGKILL
 
     def __init__(
         self,
@@ -71,6 +74,7 @@ class ManagedProcess:
         """`environment` is added to the test run's own; `user` needs root."""
         self.name = Path(command[0]).name
         self.log = log
+        self._death_signal = death_signal
         guard = [
             sys.executable,
             "-I",
@@ -171,8 +175,9 @@ class ManagedProcess:
 
     def __exit__(self, *_: object) -> None:
         if self.is_running:
-            with contextlib.suppress(ProcessLookupError):
-                self.kill()
+            # Killed, if it does not end in time: the test has its own words for what went wrong.
+            with contextlib.suppress(ProcessLookupError, TimeoutError):
+                self.stop(self._death_signal)
 
     def _wait(self, condition: Callable[[], T], timeout_seconds: float, what: str) -> T:
         try:

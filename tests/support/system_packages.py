@@ -64,6 +64,13 @@ INTERPRETERS = tuple(
         ("ruby", "ruby", "Ruby"),
     )
 )
+MONITORING = (
+    SystemPackage(
+        name="prometheus",
+        is_there=lambda: bool(find_program("prometheus") and find_program("promtool")),
+        without_it="rules and the board are not tested with Prometheus",
+    ),
+)
 # Debian's MariaDB brings them along; on other systems they are packages of their own.
 GALERA = tuple(
     SystemPackage(name=name, is_there=is_there, without_it="tests on Galera are skipped")
@@ -72,6 +79,14 @@ GALERA = tuple(
         ("rsync", lambda: find_program("rsync") is not None),
         ("lsof", lambda: find_program("lsof") is not None),
     )
+)
+CONTAINERS = tuple(
+    SystemPackage(
+        name=name,
+        is_there=lambda program=name: find_program(program) is not None,
+        without_it="images are not built and run",
+    )
+    for name in ("buildah", "podman", "runc", "mmdebstrap")
 )
 BROWSER = (
     SystemPackage(
@@ -150,5 +165,5 @@ def _apt_get(command: str, *names: str) -> bool:
 
 
 if __name__ == "__main__":
-    for consequence in install_missing((*DATABASES, *GALERA, *BROWSER)):
+    for consequence in install_missing((*DATABASES, *MONITORING, *GALERA, *BROWSER)):
         print(consequence)

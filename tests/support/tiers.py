@@ -120,10 +120,10 @@ def _files(names: Sequence[str]) -> list[str]:
 
 
 TIERS = (
-    Tier(name="lint", budget_seconds=40, run=_lint),
+    Tier(name="lint", budget_seconds=45, run=_lint),
     Tier(
         name="unit",
-        budget_seconds=420,
+        budget_seconds=580,
         run=_pytest(
             "tests/admin",
             "tests/shared",
@@ -143,13 +143,13 @@ TIERS = (
     ),
     Tier(
         name="simulation",
-        budget_seconds=240,
+        budget_seconds=260,
         run=_pytest("tests/simulation", "tests/interleavings", processes=2),
         needs=(*system_packages.DATABASES, *system_packages.GALERA),
     ),
     Tier(
         name="e2e",
-        budget_seconds=250,
+        budget_seconds=230,
         lane=2,
         run=_pytest(
             "tests/drill",
@@ -162,11 +162,11 @@ TIERS = (
                 "tests/e2e/test_crashed_database.py",
             ),
         ),
-        needs=system_packages.DATABASES,
+        needs=(*system_packages.DATABASES, *system_packages.MONITORING),
     ),
     Tier(
         name="interop",
-        budget_seconds=120,
+        budget_seconds=130,
         lane=2,
         run=_pytest("tests/interop", processes=2, may_skip=True),
         needs=system_packages.DATABASES,
@@ -174,7 +174,7 @@ TIERS = (
     ),
     Tier(
         name="browser",
-        budget_seconds=330,
+        budget_seconds=520,
         lane=2,
         run=_pytest(
             "tests/browser",
@@ -211,11 +211,16 @@ NIGHTLY_MINUTES = {
     "interleavings": 60,
     "seeds of the simulator": 60,
     "its seeds with executors of XXL-JOB": 60,
+    "its seeds with workflows": 40,
+    "its seeds with pools": 20,
+    "looks and images": 20,
     "drills": 240,
 }
 FUZZ_SEEDS = 5
 SIMULATION_SEEDS = 3_000
 XXL_SEEDS = 800  # each with executors of XXL-JOB, under the full load
+WORKFLOW_SEEDS = 800  # each with workflows, and people who answer their steps
+POOL_SEEDS = 400  # each with jobs that share pools
 INTERLEAVINGS = 30
 
 
@@ -234,10 +239,24 @@ def _nightly(report: Report, deadline: float) -> None:
         os.environ.setdefault(name, value)
     for part in (
         _command("tests.drill.soak", "--minutes", SOAK_MINUTES),
-        _pytest("tests/admin", "tests/simulation", "tests/interleavings", processes=2),
+        _pytest(
+            *("tests/admin", "tests/simulation", "tests/interleavings"),
+            *("tests/test_docker.py", "tests/test_packaging.py"),
+            processes=2,
+        ),
+        _pytest("tests/browser/test_looks*.py", processes=2),
+        _pytest("tests/images"),
         _command(
             *("tests.simulation", "--xxl-job"),
             *(f"--first={night * XXL_SEEDS}", f"--seeds={XXL_SEEDS}"),
+        ),
+        _command(
+            *("tests.simulation", "--workflows", "--load=12"),
+            *(f"--first={night * WORKFLOW_SEEDS}", f"--seeds={WORKFLOW_SEEDS}"),
+        ),
+        _command(
+            *("tests.simulation", "--pools", "--load=12"),
+            *(f"--first={night * POOL_SEEDS}", f"--seeds={POOL_SEEDS}"),
         ),
         _pytest("tests/interop", processes=2, may_skip=True),
         _command("tests.drill"),
@@ -255,7 +274,12 @@ ON_REQUEST = (
         name="nightly",
         budget_seconds=round(sum(NIGHTLY_MINUTES.values()) * 60),
         run=_nightly,
-        needs=(*system_packages.DATABASES, *system_packages.GALERA),
+        needs=(
+            *system_packages.DATABASES,
+            *system_packages.GALERA,
+            *system_packages.BROWSER,
+            *system_packages.CONTAINERS,
+        ),
     ),
 )
 """Too long for every time: `make test TIER=nightly`, shorter with `SOAK_MINUTES=15`."""

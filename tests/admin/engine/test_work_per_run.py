@@ -253,6 +253,8 @@ async def test_a_thousand_runs_take_few_statements_commits_rows_and_frames(
         assert work.sets <= work.statements, f"{name}: rows are sent one by one"
         assert work.commits <= MOST_COMMITS[name], name
         assert work.touched <= most_touched[name], name
+    # What is no workflow, no step of one, and in no pool, pays nothing for them.
+    assert not [text for text in costs.all.texts if "workflow_" in text or "pool_use" in text]
     assert costs.frames <= MOST_FRAMES
     assert crowded.frames == alone.frames
     assert crowded.all.statements <= alone.all.statements + MORE_STATEMENTS

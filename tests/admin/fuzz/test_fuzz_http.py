@@ -33,7 +33,7 @@ def _numbers(text: str) -> Sequence[int]:
 
 
 SEEDS = _numbers(os.environ.get("TICKWHEEL_FUZZ_SEEDS", "0"))
-PER_ROUTE = int(os.environ.get("TICKWHEEL_FUZZ_PER_ROUTE", "2"))
+PER_ROUTE = int(os.environ.get("TICKWHEEL_FUZZ_PER_ROUTE", "1"))
 DATABASES = os.environ.get("TICKWHEEL_FUZZ_DATABASES", "sqlite").split(",")
 SHOWN = 20
 

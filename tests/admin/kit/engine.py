@@ -13,7 +13,7 @@ from aiohttp import web
 
 from tickwheel_admin.domain.executors.node import NodeTargets
 from tickwheel_admin.engine.engine import Engine
-from tickwheel_admin.engine.ports import ClaimTime
+from tickwheel_admin.engine.ports import ClaimTime, RunTracer
 from tickwheel_admin.links import endpoint
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.services.events.events import Events
@@ -108,6 +108,7 @@ class Admin:
         admin_id: int = 1,
         hub: LinkHub | None = None,
         cipher: Cipher | None = None,
+        tracer: RunTracer | None = None,
     ) -> None:
         self.database = database
         self.links = FakeLinks()  # not asked when there is a real hub
@@ -128,6 +129,7 @@ class Admin:
             retention_days=30,
             wall_clock=lambda: time.time_ns() // 1_000_000,
             cipher=cipher,
+            tracer=tracer,
         )
 
     async def add_node(

@@ -11,25 +11,40 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from tests.admin.kit.served import Client, Served, new_session
+from tickwheel_admin.domain.alarms.alarm import Alarm, Told
+from tickwheel_admin.domain.alarms.kind import AlarmKind, Severity
+from tickwheel_admin.domain.alarms.notification import Notification, NotificationState
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Grant, Role, everywhere
+from tickwheel_admin.services.backfills.requests import BackfillRequest
 from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.services.users.logins import NewSession
+from tickwheel_admin.store.alarms.alarms import insert_alarms
+from tickwheel_admin.store.alarms.outbox import add_notifications
 from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes
 from tickwheel_admin.web.identity import SESSION_COOKIE
 from tickwheel_admin.web.routes import Route, declared_routes
 
+HOUR_MS = 3_600_000
 FOREIGN = "foreign-thing"  # in every name of what belongs to the other executor
 
 # What paths name: ids by the parameter of the path, of one executor and all that is its own.
 Ids = Mapping[str, int | str]
 MISSING: Ids = dict.fromkeys(
-    ("executor_id", "job_id", "trigger_id", "run_id", "node_id", "user_id", "token_id", "view_id"),
+    (
+        "executor_id", "job_id", "trigger_id", "run_id", "node_id", "user_id", "token_id",
+        "view_id", "alarm_id", "rule_id", "backfill_id", "workflow_run_id",
+        "pool_id",
+    ),
     999_999,
-)
+)  # fmt: skip
 PERSONAL = ("user_id", "token_id", "view_id")  # of one person, whom only some others may look at
-COMMON: Ids = {"revision": 1, "name": "declared", "version": "x", "calendar_id": 1}
+COMMON: Ids = {
+    "revision": 1, "name": "declared", "version": "x", "calendar_id": 1, "channel_id": 1,
+    "message_id": 1, "step_key": "first", "operation": "list_runs", "type_name": "Run",
+}  # fmt: skip
 """What belongs to no executor and to nobody: everybody has the same."""
 
 _PARAMETER = re.compile(r"\{(\w+)(?::[^{}]*(?:\{[^{}]*\}[^{}]*)*)?\}")
@@ -65,10 +80,14 @@ def address(route: Route, ids: Ids) -> str:
 async def two_executors(admin: Served) -> tuple[Ids, Ids]:
     """An executor with a job, a trigger, a run, a node, a person and their token; twice.
 
-    And a calendar, which belongs to none of them.
+    And a calendar and a channel of alarms with a message, which belong to none of them.
     """
+    services = admin.services
     holiday = {"name": "holidays", "dates": ["2027-10-01"]}
-    assert await admin.services.calendars.create(COMMAND_LINE, holiday) == COMMON["calendar_id"]
+    assert await services.calendars.create(COMMAND_LINE, holiday) == COMMON["calendar_id"]
+    hook = {"name": "hook", "kind": "webhook", "settings": {"url": "https://example.com/hook"}}
+    assert await services.alarm_channels.create(COMMAND_LINE, hook) == COMMON["channel_id"]
+    await services.store.run(add_notifications, [_message(int(COMMON["message_id"]))])
     return await _executor(admin, "own"), await _executor(admin, FOREIGN)
 
 
@@ -81,7 +100,13 @@ async def _executor(admin: Served, name: str) -> Ids:
         {
             "name": f"{name}-job",
             "handler": "h",
-            "triggers": [{"kind": "fixed_rate", "every_seconds": 3_600}],
+            "triggers": [
+                {
+                    "kind": "fixed_rate",
+                    "every_seconds": 3_600,
+                    "anchor_at": "2026-01-01T00:00:00Z",
+                }
+            ],
         },
     )
     detail = await services.jobs.get(COMMAND_LINE, job_id)
@@ -89,6 +114,13 @@ async def _executor(admin: Served, name: str) -> Ids:
     run_id = await services.jobs.run_now(
         COMMAND_LINE, job_id, parameters=None, request_key=None, origin=Origin.MANUAL
     )
+    asked = {"roles": [role.value for role in Role]}  # whom a step asks is not up to its route
+    first = {"key": COMMON["step_key"], "approval": asked}
+    steps = {"steps": [first, {"key": "second", "handler": "h"}]}
+    workflow_id = await services.jobs.create(
+        COMMAND_LINE, executor.id, {"name": f"{name}-workflow", "workflow": steps}
+    )
+    workflow_run_id = await services.jobs.run_now(COMMAND_LINE, workflow_id)
     arrival = Arrival(
         executor_id=executor.id,
         node_key=name,
@@ -110,6 +142,15 @@ async def _executor(admin: Served, name: str) -> Ids:
     await services.api_tokens.create_for(COMMAND_LINE, person.name, name=f"{name}-token")
     tokens = (await services.api_tokens.page(COMMAND_LINE)).items
     await services.store.run(_keep_view, executor.id, user_id=person.id)
+    rule = {"name": f"{name}-rule", "kind": "failed", "scope": "job", "job_id": job_id}
+    rule_id = await services.alarm_rules.create(COMMAND_LINE, rule)
+    now = await services.store.read(now_ms)
+    past = BackfillRequest(from_at=now - 10 * HOUR_MS, to_at=now)
+    backfill_id = await services.backfills.create(COMMAND_LINE, job_id, past)
+    pool = {"name": f"{name}-pool", "slots": 1, "executor": executor.id}
+    pool_id = await services.pools.create(COMMAND_LINE, pool)
+    alarm_id = 200 + executor.id
+    await services.store.run(insert_alarms, [_alarm(alarm_id, rule_id, executor.id, job_id, name)])
     return {
         "executor_id": executor.id,
         "job_id": job_id,
@@ -119,7 +160,44 @@ async def _executor(admin: Served, name: str) -> Ids:
         "user_id": person.id,
         "token_id": tokens[0].id,
         "view_id": executor.id,
+        "rule_id": rule_id,
+        "alarm_id": alarm_id,
+        "backfill_id": backfill_id,
+        "pool_id": pool_id,
+        "workflow_run_id": workflow_run_id,
     }
+
+
+def _alarm(alarm_id: int, rule_id: int, executor_id: int, job_id: int, name: str) -> Alarm:
+    return Alarm(
+        id=alarm_id,
+        rule_id=rule_id,
+        subject=f"job:{job_id}",
+        kind=AlarmKind.FAILED,
+        severity=Severity.ERROR,
+        executor_id=executor_id,
+        job_id=job_id,
+        run_id=None,
+        told=Told(template="“%(job)s” failed.", params={"job": f"{name}-job"}),
+        count=1,
+        since=1,
+        last_at=1,
+        opened_at=1,
+    )
+
+
+def _message(message_id: int) -> Notification:
+    return Notification(
+        id=message_id,
+        channel_id=int(COMMON["channel_id"]),
+        executor_id=0,
+        message_id="m",
+        state=NotificationState.DEAD,
+        items=0,
+        due_at=1,
+        attempts=1,
+        written_at=1,
+    )
 
 
 def _keep_view(conn: sa.Connection, view_id: int, *, user_id: int) -> None:

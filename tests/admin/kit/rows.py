@@ -134,8 +134,9 @@ async def change_calendar(database: Database, calendar_id: int, name: str, **spe
     """Its next version, and one of all that are based on it."""
 
     def change(conn: sa.Connection) -> None:
-        calendar_edits.revise_calendar(conn, calendar_id, description="", spec=CalendarSpec(**spec))
-        calendar_edits.raise_versions(conn, name, now=now_ms(conn))
+        at, said = now_ms(conn), CalendarSpec(**spec)
+        calendar_edits.revise_calendar(conn, calendar_id, description="", spec=said, now=at)
+        calendar_edits.raise_versions(conn, name, now=at)
 
     await database.run(change)
 
@@ -244,3 +245,31 @@ async def node_of(database: Database, node_id: int) -> Any:
     """Its row."""
     wanted = sa.select(tables.node).where(tables.node.c.id == node_id)
     return await database.read(lambda conn: conn.execute(wanted).one())
+
+
+async def add_pool(
+    database: Database, slots: int, *, executor_id: int = 0, name: str | None = None
+) -> int:
+    """A pool, of the installation unless an executor is named; returns its id."""
+    pool_id, at = next(new_id), await now(database)
+    values = {
+        "id": pool_id,
+        "executor_id": executor_id,
+        "name": name or f"pool-{pool_id}",
+        "description": "",
+        "slots": slots,
+        "version": 1,
+        "created_at": at,
+        "updated_at": at,
+        "deleted_at": 0,
+    }
+    await database.run(lambda conn: conn.execute(sa.insert(tables.pool).values(values)).close())
+    return pool_id
+
+
+async def pool_in_use(database: Database, pool_id: int) -> int:
+    """Slots that live runs hold."""
+    total = sa.select(sa.func.coalesce(sa.func.sum(tables.pool_use.c.slots), 0)).where(
+        tables.pool_use.c.pool_id == pool_id
+    )
+    return int(await database.read(lambda conn: conn.execute(total).scalar_one()))

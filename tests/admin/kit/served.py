@@ -13,6 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from argon2 import PasswordHasher
 
 from tests.admin.kit.clock import Clock
+from tests.admin.kit.contract import watched
 from tests.support.databases import sqlite_with_tables
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import Config, load_config
@@ -73,9 +74,10 @@ class Served:
     services: Services
     clock: Clock
 
-    async def token_for(self, name: str, role: Role) -> dict[str, str]:
-        """Headers of a program that acts for a new person."""
-        await self.services.users.create(COMMAND_LINE, name, grants=everywhere(role))
+    async def token_for(self, name: str, role: Role | Mapping[int, Grant]) -> dict[str, str]:
+        """Headers of a program that acts for a new person, with a role everywhere or grants."""
+        grants = everywhere(role) if isinstance(role, Role) else role
+        await self.services.users.create(COMMAND_LINE, name, grants=grants)
         token = await self.services.api_tokens.create_for(COMMAND_LINE, name, name="test")
         return {"Authorization": f"Bearer {token}"}
 
@@ -105,10 +107,13 @@ async def served(directory: Path, **settings: object) -> AsyncIterator[Served]:
         cipher = Cipher([SECRET_KEY])
         services = create_services(database, passwords=cheap_passwords(), cipher=cipher)
         app = create_app(config_in(directory, **settings), services)
+        broken: list[str] = []
+        watched(app, broken)
         client = TestClient(TestServer(app), cookie_jar=CookieJar(unsafe=True))
         async with client:
             yield Served(client=client, services=services, clock=clock)
         services.close()
+        assert not broken, "\n".join(dict.fromkeys(broken))
 
 
 async def raw_answer(client: Client, sent: bytes) -> tuple[int, str]:

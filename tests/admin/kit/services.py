@@ -10,13 +10,16 @@ import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Role
+from tickwheel_admin.services.backfills.service import Backfills
 from tickwheel_admin.services.calendars.service import Calendars
 from tickwheel_admin.services.events.events import Events
 from tickwheel_admin.services.executors.nodes import Nodes
 from tickwheel_admin.services.executors.service import Executors
+from tickwheel_admin.services.gitops.service import GitOps
 from tickwheel_admin.services.jobs.service import Jobs
 from tickwheel_admin.services.overview.attention.service import Attention
 from tickwheel_admin.services.overview.service import Overview
+from tickwheel_admin.services.pools.service import Pools
 from tickwheel_admin.services.runs.purge import Purge
 from tickwheel_admin.services.runs.service import Runs
 from tickwheel_admin.services.secrets.cipher import Cipher
@@ -46,9 +49,12 @@ def actor_with(role: Role, *executor_ids: int) -> Actor:
 class World:
     """Everything that a test of services needs."""
 
-    def __init__(self, url: str, *, clock: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, url: str, *, clock: Callable[[], int] | None = None, has_tables: bool = False
+    ) -> None:
+        """Stand over this database, whose tables are made unless the caller knows of them."""
         self.database = Database(url, threads=4, clock=clock)
-        if not sa.inspect(self.database.engine).has_table(tables.run.name):
+        if not has_tables and not sa.inspect(self.database.engine).has_table(tables.run.name):
             tables.metadata.create_all(self.database.engine)
         self.database.run_sync(ensure_buckets)
         ids = Ids(self.database)
@@ -57,9 +63,12 @@ class World:
         self.jobs = Jobs(self.database, ids, self.events)
         self.runs = Runs(self.database, ids, self.events)
         self.calendars = Calendars(self.database, ids, self.events)
+        self.pools = Pools(self.database, ids, self.events)
+        self.gitops = GitOps(self.database, ids, self.events)
         self.schedules = Triggers(self.database)
         self.overview = Overview(self.database)
         self.attention = Attention(self.database)
+        self.backfills = Backfills(self.database, ids, self.events)
         self.purge = Purge(self.database, ids, self.events)
         self.nodes = Nodes(self.database, ids, self.events)
         self.cipher = Cipher([SECRET_KEY])
@@ -159,6 +168,11 @@ class World:
         return [(row.action, row.object_id) for row in rows]
 
 
+def daily(world: World) -> dict[str, Any]:
+    """A trigger that next fires in 23 hours: never in the middle of a test, however slow it is."""
+    return {"kind": "fixed_rate", "every_seconds": 86_400, "anchor_at": world.now - 3_600_000}
+
+
 def run_row(run_id: int, changes: dict[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {
         "id": run_id,
@@ -177,4 +191,6 @@ def run_row(run_id: int, changes: dict[str, Any]) -> dict[str, Any]:
         "tries": 1,
         "log_lines": 0,
     }
-    return row | changes
+    row |= changes
+    is_part = row.get("fire_id") is not None or row["origin"] in ("step", "try")
+    return {"is_part": is_part} | row

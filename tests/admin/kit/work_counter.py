@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 
 from tests.support.polling import wait_until
+from tests.support.servers.postgresql import KEEPER
 from tickwheel_admin.store.database.database import Database
 
 STEPS = 10  # of SQLite's virtual machine, which is what it can be asked to count
@@ -26,6 +27,7 @@ class Work:
     # What the server did: rows read and written on MariaDB (its Handler counters, which see scans
     # and sorts too) and PostgreSQL (its statistics of tables), tens of steps on SQLite.
     touched: int = 0
+    texts: list[str] = field(default_factory=list, repr=False)  # of the statements
 
     def __add__(self, other: Work) -> Work:
         return Work(
@@ -33,6 +35,7 @@ class Work:
             sets=self.sets + other.sets,
             commits=self.commits + other.commits,
             touched=self.touched + other.touched,
+            texts=self.texts + other.texts,
         )
 
 
@@ -42,9 +45,10 @@ async def counted(database: Database) -> AsyncIterator[Work]:
     work = Work()
 
     def on_statement(
-        _conn: Any, _cursor: Any, _statement: str, parameters: Any, _context: Any, many: bool
+        _conn: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool
     ) -> None:
         work.statements += 1
+        work.texts.append(statement)
         work.sets += len(parameters) if many else 1
 
     def on_commit(_conn: Any) -> None:
@@ -125,6 +129,7 @@ def _other_sessions(conn: sa.Connection) -> int:
             sa.text(
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
                 " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+                f" AND application_name <> '{KEEPER}'"
             )
         ).scalar_one()
     )

@@ -27,7 +27,8 @@ NULL = b"null"
 HUGE = b'{"a":"' + b"x" * MAX_STATE_BYTES + b'"}'
 NUL = b'{"a":"\\u0000"}'  # as JSON writes it: text that every database keeps
 HUGE_NUMBERS = (b'{"a":1e999}', b"[1E+400]", b"1" * 400, b"1" * 5_000, b"1" * 60_000)
-UNREADABLE = (*HUGE_NUMBERS, b'{"a":"\xff"}')
+DEEP = b'{"a":' * 101 + b"1" + b"}" * 101
+UNREADABLE = (*HUGE_NUMBERS, b'{"a":"\xff"}', DEEP)
 
 
 def ended(outcome: Outcome, **changes: Any) -> Result:

@@ -184,9 +184,13 @@ async def test_an_admins_row_says_how_it_does(database: Database, admin: Admin) 
         "sweeper",
         "dispatcher",
         "planner",
+        "backfiller",
         "refresher",
         "cleaner",
         "rollup",
+        "selfaudit",
+        "alarmevaluator",
+        "alarmdelivery",
         "herald",
     }
     assert status.loops["planner"].last_pass_ms_ago is None

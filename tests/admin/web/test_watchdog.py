@@ -48,6 +48,8 @@ async def test_what_holds_the_loop_is_named_with_its_request(dog: Watchdog) -> N
             await wait_until_async(lambda: len(dog.stalls) > 1, what="the second one")
     first = dog.stalls[0]
     assert first.milliseconds >= 100
+    assert dog.count == len(dog.stalls)
+    assert dog.seconds == pytest.approx(sum(each.milliseconds for each in dog.stalls) / 1000, 0.1)
     assert first.request == "GET /slow/{thing}"
     assert first.stack[0].startswith("compute_for_long (admin/web/test_watchdog.py:")
     assert any("show" in frame for frame in first.stack)

@@ -20,6 +20,12 @@ HEAD_START_MS = 1_000  # all rows are in the database when the first becomes due
 ROWS_PER_INSERT = 1_000
 POLL_SECONDS = 0.05
 TIMEOUT_SECONDS = 600.0
+ALARM_RULES = (
+    {"kind": "started_late", "limits": {"seconds": 3_600}},
+    {"kind": "slow", "limits": {"seconds": 3_600}},
+    {"kind": "slow", "limits": {"factor": 1_000}},
+)
+LEARNED_SECONDS = 3.0  # by then the admin knows of new rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +61,22 @@ def cpu_of(floods: Sequence[Flood]) -> dict[str, int]:
     }
 
 
-def flood(bed: Bed, *, job_id: int, runs: int) -> Flood:
-    """Queue `runs` runs of the job and wait until each has its result."""
-    due_at = queue_runs(bed, job_id=job_id, executor_id=bed.cluster.executor_id, runs=runs)
+def flood(
+    bed: Bed,
+    *,
+    job_id: int,
+    runs: int,
+    ends: RunState = RunState.SUCCEEDED,
+    shard_index: int = 0,
+) -> Flood:
+    """Queue `runs` runs of the job and wait until each has its result, which must be `ends`."""
+    due_at = queue_runs(
+        bed,
+        job_id=job_id,
+        executor_id=bed.cluster.executor_id,
+        runs=runs,
+        shard_index=shard_index,
+    )
     time.sleep(max(0.0, due_at / 1000 - time.time()))  # all on one machine, with one clock
     before = bed.cpu_seconds()
     deadline = time.monotonic() + TIMEOUT_SECONDS
@@ -67,9 +86,9 @@ def flood(bed: Bed, *, job_id: int, runs: int) -> Flood:
         time.sleep(POLL_SECONDS)
     seconds = time.time() - due_at / 1000
     after = bed.cpu_seconds()
-    succeeded = bed.database.read_sync(_succeeded, job_id, due_at)
-    if succeeded != runs:
-        raise AssertionError(f"{succeeded} of {runs} runs succeeded")
+    ended = bed.database.read_sync(_ended, job_id, due_at, ends)
+    if ended != runs:
+        raise AssertionError(f"{ended} of {runs} runs {ends}")
     return Flood(
         runs=runs,
         seconds=seconds,
@@ -77,7 +96,7 @@ def flood(bed: Bed, *, job_id: int, runs: int) -> Flood:
     )
 
 
-def queue_runs(bed: Bed, *, job_id: int, executor_id: int, runs: int) -> int:
+def queue_runs(bed: Bed, *, job_id: int, executor_id: int, runs: int, shard_index: int = 0) -> int:
     """Insert the runs, to become due a moment after the last of them is there; returns when."""
     now = bed.database.read_sync(now_ms)
     # Inserting takes its time, and nothing may start meanwhile: due only once all are in.
@@ -96,6 +115,7 @@ def queue_runs(bed: Bed, *, job_id: int, executor_id: int, runs: int) -> int:
                 created_at=now,
                 state=RunState.QUEUED,
                 due_at=far,
+                shard_index=shard_index,
             )
             for number in range(start, min(start + ROWS_PER_INSERT, runs))
         ]
@@ -119,7 +139,7 @@ def _unfinished(conn: sa.Connection) -> bool:
     return found.first() is not None
 
 
-def _succeeded(conn: sa.Connection, job_id: int, due_at: int) -> int:
+def _ended(conn: sa.Connection, job_id: int, due_at: int, state: RunState) -> int:
     return int(
         conn.execute(
             sa.select(sa.func.count())
@@ -127,7 +147,58 @@ def _succeeded(conn: sa.Connection, job_id: int, due_at: int) -> int:
             .where(
                 run_table.c.job_id == job_id,
                 run_table.c.scheduled_at == due_at,
-                run_table.c.state == RunState.SUCCEEDED.value,
+                run_table.c.state == state.value,
             )
         ).scalar_one()
     )
+
+
+# --- with alarms ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmsFlood:
+    """Runs per second; ratios are to floods without failures and rules, measured in turns."""
+
+    runs: int
+    plain_runs_per_second: int
+    measured_runs_per_second: int  # beside rules about late and slow runs, which none breaks
+    measured_ratio: float
+    failing_runs_per_second: int  # every run fails, which opens an alarm that counts
+    failing_ratio: float
+
+
+def alarms_flood(bed: Bed, *, runs: int) -> AlarmsFlood:
+    """Plain, measured, plain and failing floods, on one bed."""
+    failing = bed.cluster.add_job(f"fails-{time.time_ns()}", "fail")
+
+    def plain() -> float:
+        return flood(bed, job_id=bed.noop_job, runs=runs).runs_per_second
+
+    before = plain()
+    made = _add_rules(bed)
+    try:
+        time.sleep(LEARNED_SECONDS)
+        measured = plain()
+    finally:
+        for rule_id in made:
+            bed.cluster.api().delete(f"/alarm-rules/{rule_id}")
+    time.sleep(LEARNED_SECONDS)
+    usual = (before + plain()) / 2
+    failed = flood(bed, job_id=failing, runs=runs, ends=RunState.FAILED).runs_per_second
+    return AlarmsFlood(
+        runs=runs,
+        plain_runs_per_second=round(usual),
+        measured_runs_per_second=round(measured),
+        measured_ratio=round(measured / usual, 3),
+        failing_runs_per_second=round(failed),
+        failing_ratio=round(failed / usual, 3),
+    )
+
+
+def _add_rules(bed: Bed) -> list[int]:
+    api, name = bed.cluster.api(), time.time_ns()
+    return [
+        int(api.post("/alarm-rules", rule | {"name": f"bench {name} {number}"})["id"])
+        for number, rule in enumerate(ALARM_RULES)
+    ]

@@ -18,7 +18,7 @@ COLUMNS = (
     "shard_index", "shard_total", "fire_id", "request_key", "requested_by", "retry_of",
     "parent_run_id", "priority", "created_at", "state", "due_at", "attempt", "tries", "node_id",
     "claim_token", "dispatched_at", "started_at", "ended_at", "deadline_at", "reason", "message",
-    "result", "progress", "log_lines",
+    "result", "progress", "log_lines", "is_part",
 )  # fmt: skip
 ERRORS = (
     "BankGatewayError: 503 from acquirer.example.net after 3 tries (last: upstream timed out)",
@@ -121,7 +121,7 @@ class Ledger:
             f"{self._id}\t{executor}\t{job + 1}\t1\t{trigger or NULL}\t{origin}\t{at}\t{shard}\t"
             f"{of}\t{fire}\t{asked}\t{by}\t{retry_of}\t{parent}\t5\t{at - 1500}\t{state}\t{at}\t"
             f"{tries}\t{tries}\t{node}\t{self._id:032x}\t{ran}\t{ended}\t{NULL}\t{reason}\t"
-            f"{message}\t{result}\t{NULL}\t{lines}"
+            f"{message}\t{result}\t{NULL}\t{lines}\t{int(fire != NULL)}"
         )
 
     def _fail_before(self, run_id: int, tries: int, at: int, node: object) -> None:
@@ -146,7 +146,7 @@ class Ledger:
             self._id, executor, job + 1, 1, None, "api", at, 0, 1, None, f"key-{self._id}",
             "admin", None, None, 5, at, "running", at, 1, 1, node, f"{self._id:032x}", at + 2,
             at + 9, None, PARKED_AT, None, None, None,
-            round(chance.random(), 3) if self._id % 3 else None, 0,
+            round(chance.random(), 3) if self._id % 3 else None, 0, 0,
         )  # fmt: skip
 
     def _waiting(self, job: int) -> str:
@@ -159,7 +159,7 @@ class Ledger:
             self._id, self._jobs.executor[job], job + 1, 1, None, "api", at, 0, 1, None,
             f"key-{self._id}", "admin", None, None, 5, at, "queued",
             now + DAY if retry else at, int(retry), int(retry), None, None, None, None, None, None,
-            "retry" if retry else "no_free_slot", ERRORS[0] if retry else None, None, None, 0,
+            "retry" if retry else "no_free_slot", ERRORS[0] if retry else None, None, None, 0, 0,
         )  # fmt: skip
 
 

@@ -116,5 +116,6 @@ def url_of(kind: str, server: DatabaseServer, database: str) -> str:
     url = server.url(database)
     if kind == MYSQLCLIENT:
         other = sa.make_url(url).set(drivername="mysql+mysqldb")
+        other = other.difference_update_query(["ssl_disabled"])  # a word of PyMySQL's
         return other.render_as_string(hide_password=False)
     return url

@@ -93,6 +93,7 @@ async def test_what_a_handler_sees_of_its_run() -> None:
     assert (run.shard_index, run.shard_total, run.origin) == (1, 4, "schedule")
     assert run.scheduled_at.isoformat() == "2023-11-14T22:13:20.123000+00:00"
     assert run.due_at == run.scheduled_at  # the admin said nothing else
+    assert (run.interval_start, run.interval_end) == (None, None)
     assert (run.deadline, run.recovering) == (None, False)
     again = request(7, 4, handler="look", timeout_ms=90_500, recovering=True)
     session.send(again)

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 import pytest
 
 from tests.executor_sdk.scripted_admin import TOKEN, ScriptedAdmin, make_node
 from tests.executor_sdk.virtual_time import virtual_time
+from tickwheel_admin.domain.alarms.rule import (
+    RULE_KINDS,
+    QuietHours,
+    RuleLimits,
+    RuleScope,
+    scopes_of,
+)
 from tickwheel_admin.domain.input.job import JOB_FIELDS as API_JOB_FIELDS
 from tickwheel_admin.domain.input.job import parse_job
+from tickwheel_admin.domain.input.job_alarms import JOB_ALARM_FIELDS
 from tickwheel_admin.domain.input.run_rules import CHILD_FIELDS as API_CHILD_FIELDS
 from tickwheel_admin.domain.input.trigger import TRIGGER_FIELDS as API_TRIGGER_FIELDS
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.spec import MisfirePolicy
 from tickwheel_executor import Executor, HandlerError
-from tickwheel_executor.handlers.job_fields import JOB_FIELDS, TRIGGER_FIELDS, ChildFields
+from tickwheel_executor.handlers.job_fields import (
+    ALARM_FIELDS,
+    JOB_FIELDS,
+    PARTS_OF_ALARMS,
+    TRIGGER_FIELDS,
+    AlarmFields,
+    ChildFields,
+)
 from tickwheel_shared.protocol import MAX_DECLARED_JOBS, Hello
 
 
@@ -38,12 +53,17 @@ def declared(**fields: Any) -> dict[str, Any]:
 
 def test_the_fields_are_those_of_the_api() -> None:
     # A script is edited at the admin; code has handlers.
-    of_jobs = set(API_JOB_FIELDS) - {"name", "handler", "script"}
+    of_jobs = set(API_JOB_FIELDS) - {"name", "handler", "script", "workflow"}
     of_triggers = {name for names in API_TRIGGER_FIELDS.values() for name in names}
     assert of_jobs <= set(JOB_FIELDS)
     assert set(JOB_FIELDS) - of_jobs <= of_triggers | {"cron", "every"}
     assert set(TRIGGER_FIELDS) == of_triggers
     assert set(ChildFields.__annotations__) == set(API_CHILD_FIELDS)
+    assert set(ALARM_FIELDS) == set(JOB_ALARM_FIELDS)
+    kinds = get_args(get_args(get_type_hints(AlarmFields, include_extras=True)["kind"])[0])
+    assert set(kinds) == {k.value for k in RULE_KINDS if RuleScope.JOB in scopes_of(k)}
+    assert set(PARTS_OF_ALARMS["limits"]) == set(RuleLimits.__annotations__)
+    assert set(PARTS_OF_ALARMS["quiet"]) == set(QuietHours.__annotations__)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +129,31 @@ def test_the_own_fields_of_a_job() -> None:
     assert parse_job(job).timeout_ms == 300_000
 
 
+def test_alarms_of_a_job() -> None:
+    job = declared(
+        cron="0 3 * * *",
+        alarms=[
+            {"kind": "failed", "channels": ("ops",), "repeat_every_seconds": timedelta(hours=1)},
+            {
+                "kind": "deadline_missed",
+                "name": "by breakfast",
+                "limits": {"by": time(7, 30), "seconds": timedelta(hours=2)},
+                "quiet": {"from_time": time(22), "to_time": "06:00"},
+            },
+        ],
+    )
+    assert job["alarms"][0] == {
+        "kind": "failed",
+        "channels": ["ops"],
+        "repeat_every_seconds": 3600,
+    }
+    first, second = parse_job(job).alarms  # the admin reads it
+    assert (first.name, first.channels, first.repeat_every_s) == ("failed", ("ops",), 3600)
+    assert (second.limits.by, second.limits.seconds) == ("07:30:00", 7200)
+    assert second.quiet is not None
+    assert second.quiet.from_time == "22:00:00"
+
+
 def test_several_jobs_of_one_handler_and_none() -> None:
     executor = an_executor()
     executor.handler("work")(work)
@@ -134,6 +179,11 @@ def test_several_jobs_of_one_handler_and_none() -> None:
         ({"triggers": [{"kind": "cron", "expresion": "x"}]}, "did you mean 'expression'"),
         ({"triggers": "* * * * *"}, "triggers is a list of dicts"),
         ({"triggers": ["* * * * *"]}, "a trigger is a dict"),
+        ({"alarms": {"kind": "failed"}}, "alarms is a list of dicts"),
+        ({"alarms": ["failed"]}, "an alarm is a dict"),
+        ({"alarms": [{"channels": ["ops"]}]}, "say its kind"),
+        ({"alarms": [{"kind": "failed", "chanels": []}]}, "did you mean 'channels'"),
+        ({"alarms": [{"kind": "slow", "limits": {"factr": 2}}]}, "did you mean 'factor'"),
         ({"parameters": {"x": object()}}, "parameters cannot be written as JSON"),
     ],
 )

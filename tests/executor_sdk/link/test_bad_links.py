@@ -269,7 +269,7 @@ async def test_what_is_no_admin_is_told_apart(strangers: dict[str, str]) -> None
     for name, text in {
         "no name": r"the name of its host cannot be resolved \(.+\)",
         "plain": r"no TLS connection \(.+\); is its URL http:// and not https://\?",
-        "self-signed": r"its certificate is not trusted \(self.signed .*\); .*SSL_CERT_FILE",
+        "self-signed": r"its certificate is not trusted \(self.signed .*\); .*TICKWHEEL_CA_FILE",
     }.items():
         assert re.fullmatch(text, told.pop(name))
     other = (

@@ -89,6 +89,7 @@ async def test_what_the_run_knows_is_given() -> None:
             run.origin,
             run.scheduled_at == at,
             run.due_at == at + timedelta(hours=5),
+            (run.interval_start, run.interval_end) == (at - timedelta(days=1), at),
             run.checkpoint,
         ]
 
@@ -100,10 +101,11 @@ async def test_what_the_run_knows_is_given() -> None:
         shard_total=8,
         scheduled_at=at,
         due_at=at + timedelta(hours=5),
+        interval_start=at - timedelta(days=1),
         origin="schedule",
         checkpoint=[1, 2],
     )
-    assert end.result == [2, 4, 1, 8, "schedule", True, True, [1, 2]]
+    assert end.result == [2, 4, 1, 8, "schedule", True, True, True, [1, 2]]
 
 
 @pytest.mark.parametrize(
@@ -266,6 +268,10 @@ def test_the_public_names_of_the_test_kit() -> None:
         "Pending",
         "ReportedProgress",
         "RunRefusedError",
+        "StepEnd",
+        "StepRun",
+        "WorkflowEnd",
         "run_handler",
+        "run_workflow",
     ]
     assert all(hasattr(testing, name) for name in testing.__all__)

@@ -19,6 +19,7 @@ from tests.simulation.checks.nodes import check_nodes
 from tests.simulation.checks.routing import check_routing
 from tests.simulation.checks.runs import check_runs
 from tests.simulation.checks.starts import check_pauses, check_start_by
+from tests.simulation.checks.workflows import check_workflows
 from tests.simulation.checks.xxl_gaps import Gaps
 from tests.simulation.checks.xxl_job import check_xxl_job
 from tests.simulation.database import SimDatabase
@@ -27,6 +28,7 @@ from tests.simulation.handlers import Journal
 from tests.simulation.history import Event, History
 from tests.simulation.node_host import NodeHost
 from tests.simulation.operators import Request
+from tests.simulation.workflows.people import WorkflowPeople
 from tests.simulation.xxl_executors.world import XxlWorld
 
 
@@ -39,6 +41,7 @@ def check(
     requests: Sequence[Request],
     history: History,
     xxl_job: XxlWorld | None = None,
+    people: WorkflowPeople | None = None,
 ) -> None:
     """Note every broken promise in the history."""
     _remember_changes(database, history)
@@ -52,6 +55,7 @@ def check(
     check_blocking(ledger, journal, processes, history, gaps)
     check_fires_of_shards(ledger, history)
     check_children(ledger, history)
+    check_workflows(ledger, journal, people, history)
     check_fixed_delays(ledger, history)
     check_pauses(ledger, history)
     check_start_by(ledger, history)

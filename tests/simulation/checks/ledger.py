@@ -49,6 +49,29 @@ class Ledger:
         return ended
 
     @cached_property
+    def ended_late(self) -> dict[int, Any]:
+        """Run → the change with which it ended otherwise, after it was lost."""
+        return {
+            row.id: row
+            for row in self.changes
+            if row.state in FINAL and row.what == "run" and self.ended[row.id].state != row.state
+        }
+
+    @cached_property
+    def items(self) -> dict[tuple[int, int], set[int]]:
+        """Run of a workflow and index of its step → runs of items, also those taken over."""
+        items: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+        for row in self._database.rows("SELECT * FROM workflow_item"):
+            items[row.workflow_run_id, row.step_index].add(row.run_id)
+        return items
+
+    @cached_property
+    def items_of_steps(self) -> dict[tuple[int, int], int | None]:
+        """Run of a workflow and index of its step → how many items it has, if it came to them."""
+        rows = self._database.rows("SELECT workflow_run_id, step_index, items FROM workflow_step")
+        return {(row.workflow_run_id, row.step_index): row["items"] for row in rows}
+
+    @cached_property
     def shards(self) -> dict[int, list[Any]]:
         """Whole fire → its shards."""
         shards: defaultdict[int, list[Any]] = defaultdict(list)

@@ -20,7 +20,8 @@ BY_RESULT = ("succeeded", "failed", "timed_out", "cancelled", "skipped")
 FINAL = (*BY_RESULT, "lost")
 # What the history of one run may show, step by step.
 LEGAL = {
-    "queued": ("queued", "dispatched", "running", *BY_RESULT),
+    # Lost, when its last attempt was and its next one could be nowhere.
+    "queued": ("queued", "dispatched", "running", "lost", *BY_RESULT),
     "dispatched": ("dispatched", "running", "queued", "lost", *BY_RESULT),
     "running": ("running", "queued", "lost", *BY_RESULT),
     "lost": BY_RESULT,
@@ -119,7 +120,7 @@ def _read(database: SimDatabase) -> dict[int, _Attempts]:
         earlier[row.run_id].append(row)
     return {
         row.id: _Attempts(run=row, earlier=earlier[row.id])
-        for row in database.rows("SELECT * FROM run WHERE shard_index <> -1 ORDER BY id")
+        for row in database.rows("SELECT * FROM run WHERE shard_index >= 0 ORDER BY id")
     }
 
 

@@ -8,6 +8,8 @@ import {perl} from '@codemirror/legacy-modes/mode/perl';
 import {powerShell} from '@codemirror/legacy-modes/mode/powershell';
 import {ruby} from '@codemirror/legacy-modes/mode/ruby';
 import {shell} from '@codemirror/legacy-modes/mode/shell';
+import {yaml} from '@codemirror/legacy-modes/mode/yaml';
+import {lintGutter, setDiagnostics} from '@codemirror/lint';
 import {Compartment, EditorState} from '@codemirror/state';
 import {EditorView, keymap} from '@codemirror/view';
 import {tags} from '@lezer/highlight';
@@ -24,8 +26,10 @@ export const languages = {
   python: () => pythonLanguage,
   ruby: () => StreamLanguage.define(ruby),
   shell: () => StreamLanguage.define(shell),
+  yaml: () => StreamLanguage.define(yaml),
 };
 
 export {
-  basicSetup, Compartment, EditorState, EditorView, HighlightStyle, indentWithTab, keymap, syntaxHighlighting, tags,
+  basicSetup, Compartment, EditorState, EditorView, HighlightStyle, indentWithTab, keymap, lintGutter, setDiagnostics,
+  syntaxHighlighting, tags,
 };

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
+import sqlalchemy as sa
+
 from tests.support.polling import wait_until
 from tests.support.processes import ManagedProcess, ProcessEndedError, free_port
 
@@ -68,8 +70,8 @@ class DatabaseServer(ABC):
         """Drop it though a test may have left connections to it."""
 
     @abstractmethod
-    def end_connections(self, database: str) -> None:
-        """End those that a test may have left."""
+    def end_other_connections(self, conn: sa.Connection) -> None:
+        """End those to the same database that a test may have left."""
 
     def start(self) -> None:
         """Start on the data and the port it had; returns when a login succeeds."""

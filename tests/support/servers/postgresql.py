@@ -9,9 +9,13 @@ import signal
 from pathlib import Path
 
 import psycopg
+import sqlalchemy as sa
 
 from tests.support.polling import wait_until
 from tests.support.servers.base import USER, DatabaseServer, find_program
+
+KEEPER = "keeper"
+"""Name of the session that empties a database between tests, and stays."""
 
 
 class PostgreSQL(DatabaseServer):
@@ -33,10 +37,13 @@ class PostgreSQL(DatabaseServer):
     def drop_database(self, name: str) -> None:
         self.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
-    def end_connections(self, database: str) -> None:
-        self.execute(
+    def end_other_connections(self, conn: sa.Connection) -> None:
+        conn.exec_driver_sql(f"SET application_name = '{KEEPER}'")
+        # What it counted is told when this transaction ends, and not in the middle of a test.
+        conn.exec_driver_sql("SELECT pg_stat_force_next_flush()")
+        conn.exec_driver_sql(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-            f" WHERE datname = '{database}'"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:

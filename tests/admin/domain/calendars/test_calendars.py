@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.admin.domain.schedule.clocks import around, by_definition, iso, lasts, ms, nexts
+from tests.support.nightly import often
 from tickwheel_admin.domain.calendars.calendar import (
     Calendar,
     CalendarSense,
@@ -220,7 +221,7 @@ def test_a_fixed_delay_waits_for_what_its_calendar_leaves() -> None:
 # --- in zones, with every kind -----------------------------------------------------------------
 
 
-def _random_spec(draw: random.Random, day: date = date(2026, 3, 29)) -> CalendarSpec:
+def random_spec(draw: random.Random, day: date = date(2026, 3, 29)) -> CalendarSpec:
     includes = draw.random() < 0.4
     windows = []
     for _ in range(draw.choice((0, 1, 2))):
@@ -293,9 +294,9 @@ def test_a_calendar_takes_the_wall_times_that_a_trigger_names_of_whatever_kind(w
     zone, day = CHANGES[where]
     draw = random.Random(where)
     start, end = around(day, days=3)
-    for _ in range(4):
-        base = calendar(_random_spec(draw, day), name="base") if draw.random() < 0.5 else None
-        filtering = calendar(_random_spec(draw, day), base=base)
+    for _ in range(often(1, by_night=4)):
+        base = calendar(random_spec(draw, day), name="base") if draw.random() < 0.5 else None
+        filtering = calendar(random_spec(draw, day), base=base)
         leaves = compiled(filtering)
         for each, minutes in SPECS:
             spec = replace(each, timezone=zone)
@@ -345,7 +346,7 @@ def test_kinds_without_wall_times_go_by_what_the_clocks_show(where: str) -> None
     start, end = around(day, days=3)
     spec = FixedRateSpec(every_ms=1_234_567, timezone=zone)
     for _ in range(3):
-        filtering = calendar(_random_spec(draw, day))
+        filtering = calendar(random_spec(draw, day))
         leaves = compiled(filtering)
         everything = parse(spec, saved_at=start * 1000)
         expected = [at for at in nexts(everything, start, end) if leaves.allows(_wall_of(at, zone))]
@@ -385,7 +386,7 @@ def _wall_of(at: int, zone: str) -> int:
 def test_each_next_allowed_second_is_found_by_looking_at_all_of_them() -> None:
     draw = random.Random(5)
     for _ in range(6):
-        leaves = compiled(calendar(_random_spec(draw)))
+        leaves = compiled(calendar(random_spec(draw)))
         start = wall("2026-03-27T00:00:00")
         allowed = [at for at in range(start, start + 3 * DAY, 60) if leaves.allows(at)]
         for _ in range(100):

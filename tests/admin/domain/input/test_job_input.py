@@ -54,6 +54,7 @@ FULL: dict[str, Any] = {
     "name": "Invoices 发票",
     "handler": "send-invoices",
     "script": None,
+    "workflow": None,
     "description": "Sends them.\nEvery month.",
     "owner": "billing team",
     "tags": ["money", "monthly"],
@@ -69,6 +70,8 @@ FULL: dict[str, Any] = {
     "when_cut_off": "continue",
     "hold_lost_seconds": 15,
     "priority": 2,
+    "pool": "warehouse",
+    "pool_slots": 2,
     "timeout_seconds": 90,
     "start_within_seconds": 3600,
     "retries": 3,
@@ -79,6 +82,51 @@ FULL: dict[str, Any] = {
     "retry_on": ["timed_out"],
     "retry_on_lost": False,
     "children": [{"job": 7, "on": "always"}, {"job": 8, "on": "success"}],
+    "alarms": [
+        {
+            "name": "deadline_missed",
+            "kind": "deadline_missed",
+            "additional": True,
+            "severity": "warning",
+            "limits": {
+                "by": "07:30:00",
+                "timezone": "Europe/Berlin",
+                "calendar": None,
+                "seconds": 3600,
+            },
+            "own_text": "Call the desk:\n{{ job }}",
+            "quiet": {
+                "from_time": "22:00:00",
+                "to_time": "06:00:00",
+                "calendar": "workdays",
+                "timezone": None,
+                "pierced_by_errors": True,
+            },
+            "repeat_every_seconds": 3600,
+            "escalate_after_seconds": 900,
+            "tell_recovery": False,
+            "group_window_seconds": 0,
+            "enabled": False,
+            "channels": ["运维", "on call"],
+            "escalate_to": ["managers"],
+        },
+        {
+            "name": "streak",
+            "kind": "failing_streak",
+            "additional": False,
+            "severity": "error",
+            "limits": {"count": 5},
+            "own_text": "",
+            "quiet": None,
+            "repeat_every_seconds": None,
+            "escalate_after_seconds": None,
+            "tell_recovery": True,
+            "group_window_seconds": 60,
+            "enabled": True,
+            "channels": [],
+            "escalate_to": [],
+        },
+    ],
     "triggers": [
         {
             "kind": "cron",
@@ -610,3 +658,36 @@ def problems(raw: dict[str, Any]) -> tuple[Problem, ...]:
     with pytest.raises(InvalidInput) as caught:
         parse_job(raw)
     return caught.value.problems
+
+
+@pytest.mark.parametrize(
+    ("alarm", "field", "code"),
+    [
+        ("failed", "alarms[0]", "wrong_type"),
+        ({}, "alarms[0].kind", "required"),
+        ({"kind": "no_nodes"}, "alarms[0].kind", "not_one_of"),
+        ({"kind": "failed", "chanels": ["ops"]}, "alarms[0].chanels", "unknown_field"),
+        ({"kind": "failed", "scope": "job"}, "alarms[0].scope", "unknown_field"),
+        ({"kind": "failed", "channels": [5]}, "alarms[0].channels[0]", "entry.invalid"),
+        ({"kind": "failed", "limits": {"count": 3}}, "alarms[0].limits.count", "does_not_apply"),
+        ({"kind": "deadline_missed"}, "alarms[0].limits.by", "required"),
+        ({"kind": "failed", "escalate_to": ["x"]}, "alarms[0].escalate_after_seconds", "required"),
+        ({"kind": "failed", "own_text": "{{ x"}, "alarms[0].own_text", "own_text.invalid"),
+    ],
+)
+def test_alarms_that_break_a_rule_are_refused_at_their_field(
+    alarm: Any, field: str, code: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_job(MINIMAL | {"alarms": [alarm]})
+    assert (field, code) in [(each.field, each.code) for each in caught.value.problems]
+
+
+def test_alarms_are_named_after_their_kind_unless_they_say_otherwise() -> None:
+    one, other = {"kind": "failed"}, {"kind": "failed", "channels": ["ops"]}
+    assert [each.name for each in parse_job(MINIMAL | {"alarms": [one]}).alarms] == ["failed"]
+    with pytest.raises(InvalidInput) as caught:
+        parse_job(MINIMAL | {"alarms": [one, other]})
+    (problem,) = caught.value.problems
+    assert (problem.field, problem.code) == ("alarms[1].name", "duplicate")
+    parse_job(MINIMAL | {"alarms": [one, other | {"name": "to ops"}]})

@@ -108,6 +108,8 @@ def test_every_instant_is_planned_told_or_left_for_later(name: str) -> None:
 
         assert list(found.caught_up) == caught_up
         assert list(found.fires) == on_time
+        written = [*caught_up, *on_time]
+        assert found.previous_at == (schedule.last_before(written[0]) if written else None)
         if told:
             assert found.missed is not None
             assert (found.missed.first_at, found.missed.last_at) == (told[0], told[-1])

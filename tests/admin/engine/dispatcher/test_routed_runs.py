@@ -27,7 +27,7 @@ from tickwheel_admin.engine.dispatcher.claim_decisions import FIRST_IN_LINE
 from tickwheel_admin.services.events.events import Events
 from tickwheel_admin.services.executors.service import Executors
 from tickwheel_admin.services.jobs.service import Jobs
-from tickwheel_admin.services.overview.attention.service import Attention, ConcernKind
+from tickwheel_admin.services.overview.attention.service import AlarmKind, Attention
 from tickwheel_admin.services.runs.waiting import Waiting, why_they_wait
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
@@ -170,7 +170,7 @@ async def test_what_no_node_can_take_is_told_although_it_is_put_off_each_time(
     assert (await get_run(database, run_id)).due_at > await now(database)
     viewer = actor_with(Role.VIEWER, executor_id)
     (concern,) = [each for each in await Attention(database).get(viewer) if each.executor_id]
-    assert (concern.kind, concern.run_id) == (ConcernKind.LATE, run_id)
+    assert (concern.kind, concern.run_id) == (AlarmKind.LATE, run_id)
     assert concern.why is not None
     assert concern.why.code == NO_MATCHING_NODE
     (item,) = await Executors(database, Ids(database), Events()).list(viewer)

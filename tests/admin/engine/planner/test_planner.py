@@ -45,6 +45,7 @@ async def test_fires_are_planned_ahead_and_once(database: Database, admin: Admin
     assert 4 <= len(runs) <= 20
     assert [run.scheduled_at for run in runs] == [start + 500 * i for i in range(len(runs))]
     assert all(run.state is RunState.QUEUED and run.due_at == run.scheduled_at for run in runs)
+    assert [run.interval_start for run in runs] == [None, *(run.scheduled_at for run in runs[:-1])]
     assert (await the_trigger(database)).next_fire_at == start + 500 * len(runs)
 
 

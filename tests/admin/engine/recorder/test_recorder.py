@@ -5,11 +5,12 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import pytest
+import sqlalchemy as sa
 from structlog.testing import capture_logs
 
 from tests.admin.kit.engine import Admin
 from tests.admin.kit.messages import result
-from tests.admin.kit.rows import add_job, ask
+from tests.admin.kit.rows import add_job, ask, get_run
 from tickwheel_admin.engine.recorder import inbox
 from tickwheel_admin.store.database.database import Database
 from tickwheel_shared.protocol import (
@@ -65,6 +66,37 @@ def unknown(run: int) -> Result:
     return Result(
         run=run, attempt=1, token="none", outcome=Outcome.SUCCEEDED, duration_ms=1, log_lines=0
     )
+
+
+async def test_a_result_that_the_database_refuses_costs_no_other_of_its_batch(
+    database: Database, admin: Admin
+) -> None:
+    node = await admin.add_node(1)
+    job_id = await add_job(database)
+    for _ in range(4):
+        await ask(database, job_id)
+    requests = await admin.dispatch_all(node)
+
+    def refuse(conn: sa.Connection) -> None:
+        conn.exec_driver_sql(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON run WHEN NEW.result = '\"poison\"'"
+            " BEGIN SELECT RAISE(ABORT, 'poison is not stored'); END"
+        )
+
+    await database.run(refuse)
+    values = ["one", "two", "poison", "four"]
+    with capture_logs() as logs:
+        await admin.say(
+            node, *(result(each, value=value) for each, value in zip(requests, values, strict=True))
+        )
+
+    found = [await get_run(database, each.run) for each in requests]
+    stored = [("succeeded", f'"{value}"') for value in values]
+    stored[2] = ("failed", "null")
+    assert [(each.state, each.result) for each in found] == stored
+    assert found[2].message == "The result could not be stored; the admin's log says why."
+    assert [receipt.run for receipt in node.take(ResultReceipt)] == [each.run for each in requests]
+    assert [each["type"] for each in logs if each["event"] == "report.unstorable"] == ["Result"]
 
 
 async def test_a_node_that_says_very_much_waits_for_itself_and_is_told_of_in_one_line(

@@ -81,6 +81,61 @@ async def test_an_import_with_anything_wrong_adds_nothing_and_tells_all(
     assert [row.id for row in world.rows(sa.select(tables.job.c.id))] == [job_id]
 
 
+FLOWS = """\
+name: outer
+workflow:
+  steps:
+    - {key: a, workflow: inner}
+    - {key: b, job: {executor: billing, name: plain}}
+---
+name: inner
+workflow:
+  steps:
+    - {key: a, job: plain}
+---
+name: plain
+handler: h
+children: [{job: last}]
+---
+name: last
+handler: h
+"""
+
+
+async def test_jobs_of_an_import_name_each_other_in_any_order(world: World) -> None:
+    executor_id = await world.executor("billing")
+    added = await JobImport(world.jobs).add(ADMIN, executor_id, FLOWS)
+    outer, inner, plain, last = [await world.jobs.get(ADMIN, each) for each in added]
+    names = [each.item.job.config.name for each in (outer, inner, plain, last)]
+    assert names == ["outer", "inner", "plain", "last"]
+    flows = [each.item.job.config.workflow for each in (outer, inner)]
+    assert [flow and flow.job_ids for flow in flows] == [(added[1], added[2]), (added[2],)]
+    assert [link.job_id for link in plain.item.job.config.children] == [added[3]]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("job: last}]", "job: outer}]", (5, "workflow.steps[1].job", "import.circle")),
+        ("job: plain}\n---", "job: none}\n---", (10, None, "workflow.unknown_job_name")),
+        ("workflow: inner", "workflow: last", (4, None, "workflow.no_workflow")),
+    ],
+)
+async def test_links_of_an_import_that_lead_nowhere_add_nothing(
+    world: World, before: str, after: str, told: tuple[int, str | None, str]
+) -> None:
+    executor_id = await world.executor("billing")
+    assert before in FLOWS
+    with pytest.raises(InvalidInput) as refused:
+        await JobImport(world.jobs).add(ADMIN, executor_id, FLOWS.replace(before, after))
+    (problem,) = refused.value.problems
+    assert (problem.params["line"], problem.code) == (told[0], told[2])
+    assert told[1] in (None, problem.field)
+    if problem.code == "import.circle":
+        assert problem.params["path"] == "outer → plain → outer"
+    assert world.rows(sa.select(tables.job.c.id)) == []
+
+
 async def test_those_that_may_not_be_touched_are_left_alone_and_told(
     world: World, bulk: JobBulk
 ) -> None:

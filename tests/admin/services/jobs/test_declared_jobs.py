@@ -17,7 +17,7 @@ from tickwheel_admin.domain.input.node_manifest import UNUSABLE
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.jobs.declared import decisions
 from tickwheel_admin.services.jobs.declared.service import DeclaredItem, DeclaredJobs
-from tickwheel_admin.services.overview.attention.concern import ConcernKind
+from tickwheel_admin.services.overview.attention.concern import AlarmKind
 from tickwheel_admin.services.overview.attention.service import Attention
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.ids import Ids
@@ -664,7 +664,7 @@ async def test_what_breaks_a_rule_needs_attention_until_code_says_something_else
     broken = await code.admit(executor_id)
     await code.look(broken, changed(priority=99))
     (concern,) = await Attention(world.database).get(ADMIN)
-    assert (concern.kind, concern.severity) == (ConcernKind.DECLARED_BROKEN, "warning")
+    assert (concern.kind, concern.severity) == (AlarmKind.DECLARED_BROKEN, "warning")
     assert concern.params == {"executor": "billing", "names": NIGHTLY["name"]}
     mended = await code.admit(executor_id)
     await code.look(mended, NIGHTLY)
@@ -681,7 +681,7 @@ async def test_what_waits_needs_attention(
     attention = Attention(world.database)
     (concern,) = await attention.get(ADMIN)
     assert (concern.kind, concern.severity, concern.executor_id) == (
-        ConcernKind.DECLARED_WAITING,
+        AlarmKind.DECLARED_WAITING,
         "warning",
         executor_id,
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit.services import ADMIN, FAR, JOB, World, actor_with
+from tests.admin.kit.services import ADMIN, FAR, JOB, World, actor_with, daily
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.input.job import job_to_raw
 from tickwheel_admin.domain.users.user import Role
@@ -202,7 +202,8 @@ async def test_overdue_fires_are_planned_under_the_old_version(
 async def test_pause_stops_planning_and_resume_skips_what_was_missed(
     world: World, executor_id: int
 ) -> None:
-    job_id = await world.jobs.create(ADMIN, executor_id, job(EVERY_10))
+    every_day = daily(world)
+    job_id = await world.jobs.create(ADMIN, executor_id, job(every_day))
     (trigger,) = world.triggers_of_job(job_id)
     mine = {"executor_id": executor_id, "job_id": job_id, "trigger_id": trigger.id}
     due = world.run(**mine, state="queued", attempt=0, scheduled_at=world.now - 1)
@@ -216,14 +217,14 @@ async def test_pause_stops_planning_and_resume_skips_what_was_missed(
     assert detail.item.job.paused
     assert (detail.item.next_fire_at, detail.next_fires) == (None, [])
 
-    await world.jobs.update(ADMIN, job_id, job(EVERY_10, YEARLY), revision=1)
+    await world.jobs.update(ADMIN, job_id, job(every_day, YEARLY), revision=1)
     assert [t.next_fire_at for t in world.triggers_of_job(job_id)] == [None, None]
 
     before = world.now
     await world.jobs.resume(ADMIN, job_id)
     await world.jobs.resume(ADMIN, job_id)
     resumed, yearly = world.triggers_of_job(job_id)
-    assert before < resumed.next_fire_at <= world.now + 10_000
+    assert before < resumed.next_fire_at <= world.now + 86_400_000
     assert yearly.next_fire_at is not None
     assert [row.id for row in world.runs_of_job(job_id)] == [due]
     assert [action for action, _ in world.audit()] == [
@@ -328,6 +329,8 @@ async def test_the_same_request_is_one_run(world: World, executor_id: int) -> No
         ({"request_key": ""}, "request_key"),
         ({"request_key": "x" * 101}, "request_key"),
         ({"request_key": "a\x00b"}, "request_key"),
+        ({"request_key": "step:1:load:0"}, "request_key"),
+        ({"request_key": "backfill:1:0"}, "request_key"),
     ],
 )
 async def test_bad_requests_are_refused(

@@ -45,6 +45,28 @@ def some_value(chance: random.Random, depth: int = 0) -> Any:
             }
 
 
+def some_alarm(chance: random.Random, number: int) -> dict[str, Any]:
+    kinds: list[dict[str, Any]] = [
+        {"kind": "failed"},
+        {"kind": "failing_streak", "limits": {"count": 4}},
+        {"kind": "slow", "limits": {"factor": 2.5, "seconds": 60}},
+        {"kind": "deadline_missed", "limits": {"by": "07:30", "timezone": "Asia/Shanghai"}},
+    ]
+    escalation = {"escalate_after_seconds": 600, "escalate_to": chance.sample(NAMES, 2)}
+    return {
+        **chance.choice(kinds),
+        "name": f"{number} {chance.choice(NAMES)}"[:100],
+        "channels": chance.sample(NAMES, chance.randrange(3)),
+        "severity": chance.choice(["error", "warning"]),
+        "own_text": chance.choice(["", "{{ job }}: call 1:30\n\n- {{ error|default('no') }}"]),
+        "quiet": chance.choice([None, {"from_time": "22:00", "to_time": "6:00"}]),
+        "repeat_every_seconds": chance.choice([None, 60]),
+        "tell_recovery": chance.random() < 0.5,
+        "enabled": chance.random() < 0.5,
+        **(escalation if chance.random() < 0.3 else {}),
+    }
+
+
 def some_job(chance: random.Random) -> dict[str, Any]:
     """A job that `parse_job` takes, with every kind of trigger and policy among many of them."""
     triggers = [
@@ -70,6 +92,7 @@ def some_job(chance: random.Random) -> dict[str, Any]:
         "retries": chance.randrange(5),
         "retry_jitter": chance.choice([0, 0.1, 1]),
         "children": [{"job": 7, "on": "failure"}][: chance.randrange(2)],
+        "alarms": [some_alarm(chance, n) for n in range(chance.randrange(3))],
         "selector": chance.choice(["", "zone in (a,b),!spot"]),
         **chance.choice(
             [{}, {"blocking": "serial", "max_waiting": 3}, {"blocking": "discard_later"}]

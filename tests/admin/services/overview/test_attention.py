@@ -9,13 +9,22 @@ import sqlalchemy as sa
 
 from tests.admin.kit.clock import Clock
 from tests.admin.kit.services import ADMIN, FAR, JOB, World, actor_with
-from tickwheel_admin.domain.admin_status import AdminStatus, LoopStall, LoopStatus, status_to_json
+from tests.admin.store.alarms.test_alarms import alarm
+from tickwheel_admin.domain.admin_status import (
+    AdminStatus,
+    LoopStall,
+    LoopStatus,
+    TlsStatus,
+    status_to_json,
+)
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.engine.maintenance.rollup import Rollup
 from tickwheel_admin.services.overview.attention import service as attention
-from tickwheel_admin.services.overview.attention.service import Concern, ConcernKind, Severity
+from tickwheel_admin.services.overview.attention.service import AlarmKind, Concern, Severity
+from tickwheel_admin.store.alarms.alarms import insert_alarms
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.executors.admins import enter_admin, remove_dead_admins, renew_admin
+from tickwheel_admin.store.overview.job_failures import count_failed_jobs
 from tickwheel_admin.store.runs.due_check import check_due
 from tickwheel_admin.web.i18n import CHINESE, translate
 
@@ -66,6 +75,28 @@ async def test_nothing_is_the_matter_with_what_fares_well(
 # --- jobs ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("scoped", [False, True])
+async def test_steps_of_workflows_hide_no_failure_and_are_none(
+    world: World, mine: dict[str, Any], *, scoped: bool
+) -> None:
+    """Tolerated items, more than one look reads of an index at once."""
+    failed = history(world, mine, "succeeded", "failed", "failed", "failed")
+    step = mine | {"origin": "step", "state": "failed", "job_id": 1_000}
+    step |= {"scheduled_at": world.now, "started_at": world.now, "ended_at": world.now}
+    world.add_runs([step] * 1_700)
+    slow = step | {"state": "running", "started_at": world.now - HOUR, "job_id": mine["job_id"]}
+    world.add_runs([slow | {"ended_at": None}] * 10)
+    actor = actor_with(Role.VIEWER, mine["executor_id"]) if scoped else ADMIN
+
+    (found,) = await concerns(world, actor)
+    assert (found.kind, found.run_id) == (AlarmKind.FAILING_STREAK, failed[-1])
+    data = await world.overview.get(actor)
+    assert [item.run.id for item in data.recent_failures] == failed[:0:-1]
+    assert data.running_now == []
+    noted = world.database.read_sync(lambda c: count_failed_jobs(c, from_at=0, to_at=FAR))
+    assert [each.job_id for each in noted] == [mine["job_id"]]
+
+
 @pytest.mark.parametrize(
     ("states", "streak"),
     [
@@ -80,10 +111,10 @@ async def test_a_streak_is_what_failed_since_the_last_success(
     world: World, mine: dict[str, Any], states: list[str], streak: int
 ) -> None:
     runs = history(world, mine, *states)
-    found = [e for e in await concerns(world) if e.kind is ConcernKind.FAILING_STREAK]
+    found = [e for e in await concerns(world) if e.kind is AlarmKind.FAILING_STREAK]
     assert [each.params["count"] for each in found] == ([streak] if streak else [])
     for each in found:
-        assert (each.kind, each.severity) == (ConcernKind.FAILING_STREAK, Severity.ERROR)
+        assert (each.kind, each.severity) == (AlarmKind.FAILING_STREAK, Severity.ERROR)
         assert (each.job_id, each.job_name) == (mine["job_id"], "invoices")
         newest = max(n for n, state in enumerate(states) if state in ("failed", "lost"))
         assert each.run_id == runs[newest]
@@ -134,7 +165,7 @@ async def test_a_job_that_fails_more_often_than_a_day_before_is_told(
 ) -> None:
     await add_history(world, mine, before, every=MINUTE, until=25 * HOUR)
     runs = await add_history(world, mine, lately, every=30 * SECOND, until=0)
-    found = [e for e in await concerns(world) if e.kind is ConcernKind.FAILURE_RATE]
+    found = [e for e in await concerns(world) if e.kind is AlarmKind.FAILURE_RATE]
     assert len(found) == told
     for each in found:
         last = lately.rindex("x")
@@ -153,8 +184,11 @@ async def test_two_thirds_of_successes_are_never_well(
     ]
     for number, job in enumerate(jobs):
         await add_history(world, job, ".x.", every=20 * MINUTE, until=number * MINUTE)
+    # Nor do parts of runs make up for it.
+    at = {"scheduled_at": world.now, "started_at": world.now, "ended_at": world.now}
+    world.add_runs([mine | at | {"origin": "step"}, mine | at | {"fire_id": 1}] * 100)
     (found,) = await concerns(world)
-    assert (found.kind, found.severity) == (ConcernKind.LOW_SUCCESS, Severity.ERROR)
+    assert (found.kind, found.severity) == (AlarmKind.LOW_SUCCESS, Severity.ERROR)
     assert (found.executor_id, found.executor_name) == (mine["executor_id"], "billing")
     assert (found.params["succeeded"], found.params["runs"]) == (16, 24)
     clock.advance(20 * 3600)  # there is nothing of the last hour, but of the day
@@ -189,7 +223,7 @@ async def test_a_drop_is_told_that_is_unusual_for_the_executor(
         states = ("." * 14 + "x") * 2 + "."
         await add_history(world, mine | {"job_id": job}, states, every=MINUTE, until=0)
     (found,) = await concerns(world)
-    assert (found.kind, found.severity) == (ConcernKind.LOW_SUCCESS, Severity.WARNING)
+    assert (found.kind, found.severity) == (AlarmKind.LOW_SUCCESS, Severity.WARNING)
     assert (found.params["failed"], found.params["usual"]) == (10, 0.995)
     world.change(sa.update(tables.run_stat).values(failed=50, succeeded=950))
     assert await concerns(world) == []
@@ -220,7 +254,7 @@ async def test_a_nightly_job_that_failed_is_told_until_it_succeeds(
         pass
     await add_history(world, mine, "xxxxx...." * 120, every=MINUTE, until=0)
     told = {each.job_id: each.kind for each in await concerns(world) if each.job_id}
-    assert told[nightly] == ConcernKind.LAST_FAILED
+    assert told[nightly] == AlarmKind.LAST_FAILED
     clock.advance(36 * 3600)  # two nights later, its second run has failed as well
     at = clock.now - clock.now % DAY + 2 * HOUR
     world.run(**job, state="timed_out", scheduled_at=at, started_at=at, ended_at=at + SECOND)
@@ -253,7 +287,7 @@ async def test_a_retry_that_failed_as_well_is_told(
     clock.advance(60)
     world.run(**mine, scheduled_at=clock.now, started_at=clock.now, ended_at=clock.now)
     (found,) = await concerns(world)
-    assert (found.kind, found.run_id) == (ConcernKind.RETRY_FAILED, again)
+    assert (found.kind, found.run_id) == (AlarmKind.RETRY_FAILED, again)
     assert found.params["original"] == runs[-1]
     retry(again, "running")
     assert await concerns(world) == []  # it is being tried once more
@@ -281,9 +315,9 @@ async def test_a_run_is_slow_beside_what_its_job_usually_takes(
     started = world.now - since_seconds * SECOND
     run_id = world.run(**mine, state="running", scheduled_at=started, started_at=started)
     found = await concerns(world)
-    found = [each for each in found if each.kind is not ConcernKind.LOW_SUCCESS]
+    found = [each for each in found if each.kind is not AlarmKind.LOW_SUCCESS]
     assert [(each.kind, each.severity, each.run_id, each.since) for each in found] == (
-        [(ConcernKind.SLOW, Severity.WARNING, run_id, started)] if slow else []
+        [(AlarmKind.SLOW, Severity.WARNING, run_id, started)] if slow else []
     )
 
 
@@ -345,7 +379,7 @@ async def test_nodes_that_died_within_the_hour_are_told_with_their_runs(
     lost = {"state": "lost", "scheduled_at": clock.now, "ended_at": clock.now}
     world.add_runs([mine | lost | {"node_id": first}] * 2)
     clock.advance(3_599)
-    (found,) = [each for each in await concerns(world) if each.kind is ConcernKind.NODES_LOST]
+    (found,) = [each for each in await concerns(world) if each.kind is AlarmKind.NODES_LOST]
     assert (found.severity, found.executor_id) == ("error", mine["executor_id"])
     assert (found.params["nodes"], found.params["runs"]) == (2, 2)
     assert sorted(found.params["names"]) == [f"host-{first}", f"host-{second}"]
@@ -363,7 +397,7 @@ async def test_runs_that_wait_for_a_slot_make_an_executor_full(
     assert await concerns(world) == []
     clock.advance(1)
     (found,) = await concerns(world)
-    assert (found.kind, found.severity) == (ConcernKind.FULL, Severity.WARNING)
+    assert (found.kind, found.severity) == (AlarmKind.FULL, Severity.WARNING)
     assert found.template % found.params == "All 4 slots of “billing” are taken; 3 runs wait."
     assert found.since == clock.now - 11 * SECOND
 
@@ -480,9 +514,25 @@ STATUSES: list[tuple[AdminStatus, int, str | None]] = [
 ]
 
 
+CERTIFICATES: list[tuple[float, str, str | None]] = [
+    (15, "", None),
+    (13.5, "", "The TLS certificate of the admin “one” expires in 13 days."),
+    (-1, "tls_key: no", "has expired: nodes and browsers refuse it."),
+    (90, "tls_key: no", "still uses its earlier TLS files: tls_key: no"),
+]
+
+
 async def test_an_admin_that_does_not_keep_up_is_told(world: World, clock: Clock) -> None:
     admin = {"name": "one", "url": "http://one", "version": "1", "started_at": clock.now - HOUR}
-    for status, silent_seconds, told in STATUSES:
+    certificates = [
+        (
+            AdminStatus(tls=TlsStatus(expires_at=clock.now + int(days * 24 * HOUR), problem=why)),
+            0,
+            told,
+        )
+        for days, why, told in CERTIFICATES
+    ]
+    for status, silent_seconds, told in (*STATUSES, *certificates):
         renewed_at = clock.now - silent_seconds * SECOND
         states = {"lease_expires_at": renewed_at + 15_000, "status": status_to_json(status)}
         world.change(
@@ -563,3 +613,16 @@ async def test_an_answer_is_kept_for_ten_seconds(
     assert await world.attention.get(actor_with(Role.VIEWER, mine["executor_id"])) != []
     clock.advance(0.1)
     assert await world.attention.get(ADMIN) != []
+
+
+async def test_an_open_alarm_says_that_not_all_is_well(world: World) -> None:
+    executor_id = await world.executor()
+    world.database.run_sync(
+        insert_alarms, [alarm(3, executor_id=executor_id), alarm(4, executor_id=executor_id + 1)]
+    )
+
+    looked = await world.attention.look(ADMIN)
+    some = await world.attention.look(actor_with(Role.VIEWER, executor_id))
+
+    assert (len(looked.concerns), looked.open_alarms, looked.is_well) == (2, 2, False)
+    assert (some.open_alarms, some.is_well) == (1, False)

@@ -317,15 +317,17 @@ async def test_many_retries_have_each_its_own_outcome(world: World, executor_id:
     failed, orphan = world.run(**mine, job_id=plain), world.run(**mine, job_id=gone)
     live = world.run(executor_id=executor_id, job_id=plain, state="running", deadline_at=FAR)
     taken = world.run(executor_id=executor_id, job_id=plain, request_key=f"key:{failed}")
+    part = world.run(**mine, job_id=plain, origin="step", parent_run_id=live)
     await world.jobs.delete(ADMIN, gone)
     wish: dict[str, Any] = {"request_key": "key", "failed_shards_only": True}
-    wanted = [failed, fire, fine, orphan, live, 999]
+    wanted = [failed, fire, fine, orphan, live, part, 999]
     bulk = await world.runs.retry_many(ADMIN, wanted, **wish)
     assert bulk.skipped == {
         "request_key.used": 1,  # by a run that retries nothing
         "run.no_failed_shards": 1,
         "job.deleted": 1,
         "run.not_ended": 1,
+        "run.is_step": 1,
         "not_found": 1,
     }
     (again,) = bulk.runs

@@ -12,8 +12,10 @@ from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.runs.start_delays import StartDelays
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.overview.service import OverviewPart, Period, RunFigures
+from tickwheel_admin.services.runs.queries import RunQuery, filter_of
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.runs import stats as run_stats
+from tickwheel_admin.store.runs.pages import count_runs
 from tickwheel_admin.store.runs.stats import HOUR_MS, RunStat
 
 MINUTE, DAY = 60_000, 86_400_000
@@ -98,6 +100,28 @@ async def test_figures_are_of_what_the_reader_may_see(world: World, period: Peri
     assert mine.delay <= 11
     nobody = await figures(world, period, executor_id=99)
     assert (nobody.whole.total, nobody.delay) == (0, None)
+
+
+@pytest.mark.parametrize("period", list(Period))
+async def test_figures_count_what_lists_show(world: World, period: Period) -> None:
+    """A fire and a workflow are one run each, whatever becomes of their shards and steps."""
+    for at in (NOW - 5_000, NOW - 20 * MINUTE):
+        add(world, at)
+        fire = world.run(scheduled_at=at, state="failed", shard_index=-1, shard_total=2)
+        workflow = world.run(scheduled_at=at, state="failed", shard_index=-2)
+        for state in ("succeeded", "failed", "lost", "timed_out", "cancelled"):
+            add(world, at, state, fire_id=fire, shard_total=5)
+            add(world, at, state, origin="step", parent_run_id=workflow)
+            add(world, at, state, origin="try")
+    count(world, NOW - 20 * MINUTE)
+    whole = (await figures(world, period)).whole
+    assert (whole.succeeded, whole.failed, whole.total) == (2, 4, 6)
+    listed = filter_of(ADMIN, RunQuery(origin="no_step"))
+    tries = filter_of(ADMIN, RunQuery(origin="try"))
+    with_tries, without = (
+        world.database.read_sync(count_runs, each, limit=100)[0] for each in (listed, tries)
+    )
+    assert with_tries - without == whole.total
 
 
 async def test_weeks_are_told_of_runs_that_are_gone(world: World) -> None:

@@ -141,6 +141,23 @@ async def test_only_what_was_asked_to_stop_is_released(world: World, executor_id
     assert [action for action, _ in world.audit()][-2:] == ["run.cancelled", "run.released"]
 
 
+@pytest.mark.parametrize("shard_index", [-1, -2])
+async def test_what_others_do_the_work_of_is_not_released(
+    world: World, executor_id: int, shard_index: int
+) -> None:
+    """A fire with shards, or a workflow: they run on, and the next one would run beside them."""
+    run_id = world.run(
+        executor_id=executor_id,
+        job_id=await job_with(world, executor_id),
+        state="running",
+        shard_index=shard_index,
+        cancel_requested_at=1,
+    )
+    with pytest.raises(Conflict) as caught:
+        await world.runs.release(ADMIN, run_id)
+    assert caught.value.code == "run.not_stopping"
+
+
 # --- waiting ---------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.admin.kit.services import ADMIN, FAR, JOB, World, actor_with
+from tests.admin.kit.services import ADMIN, FAR, JOB, World, actor_with, daily
 from tickwheel_admin.domain.errors import Conflict, NotAllowed, NotFound
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.store.database import tables
@@ -29,7 +29,8 @@ def job(*triggers: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 @pytest.mark.every_database
 async def test_one_trigger_is_paused_and_the_others_go_on(world: World, executor_id: int) -> None:
-    job_id = await world.jobs.create(ADMIN, executor_id, job(EVERY_10, YEARLY))
+    every_day = daily(world)
+    job_id = await world.jobs.create(ADMIN, executor_id, job(every_day, YEARLY))
     first, second = world.triggers_of_job(job_id)
     mine = {"executor_id": executor_id, "job_id": job_id, "state": "queued", "attempt": 0}
     due = world.run(**mine, trigger_id=first.id, scheduled_at=world.now - 1)
@@ -43,7 +44,7 @@ async def test_one_trigger_is_paused_and_the_others_go_on(world: World, executor
     assert [row.id for row in world.runs_of_job(job_id)] == [due, ahead]
 
     # An edit and a pause of the whole job leave it paused.
-    await world.jobs.update(ADMIN, job_id, job(EVERY_10, YEARLY, owner="x"), revision=1)
+    await world.jobs.update(ADMIN, job_id, job(every_day, YEARLY, owner="x"), revision=1)
     await world.jobs.pause(ADMIN, job_id)
     await world.jobs.resume(ADMIN, job_id)
     still, _ = world.triggers_of_job(job_id)
@@ -54,9 +55,20 @@ async def test_one_trigger_is_paused_and_the_others_go_on(world: World, executor
         await world.jobs.resume_trigger(ADMIN, job_id, first.id)
     resumed, _ = world.triggers_of_job(job_id)
     assert not resumed.paused
-    assert before < resumed.next_fire_at <= world.now + 10_000
+    assert before < resumed.next_fire_at <= world.now + 86_400_000
     actions = [action for action, _ in world.audit()]
     assert (actions.count("trigger.paused"), actions.count("trigger.resumed")) == (1, 1)
+
+
+async def test_resuming_what_is_not_paused_takes_no_fire_back(
+    world: World, executor_id: int
+) -> None:
+    job_id = await world.jobs.create(ADMIN, executor_id, job(daily(world)))
+    (trigger,) = world.triggers_of_job(job_id)
+    of = {"executor_id": executor_id, "job_id": job_id, "trigger_id": trigger.id}
+    ahead = world.run(**of, scheduled_at=world.now + 60_000, state="queued", attempt=0)
+    await world.jobs.resume_trigger(ADMIN, job_id, trigger.id)
+    assert [row.id for row in world.runs_of_job(job_id)] == [ahead]
 
 
 async def test_a_resumed_trigger_of_a_paused_job_does_not_fire(

@@ -1,0 +1,1 @@
+"""What an admin does beside its runs."""
