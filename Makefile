@@ -3,7 +3,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench simulate drill sql clean
+.PHONY: help demo test lint bench simulate drill site sql dist clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +16,7 @@ help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.runtime ## Run Tickwheel here: one admin, two nodes, example jobs (RESET=1 starts afresh, PORT=8700)
-	@exec $(BIN)/tickwheel demo $(if $(PORT),--port $(PORT)) $(if $(RESET),--reset) $(DEMO_FLAGS)
+	@exec $(BIN)/tickwheel demo --directory .demo $(if $(PORT),--port $(PORT)) $(if $(RESET),--reset) $(DEMO_FLAGS)
 
 test: $(VENV)/.dev ## Run all tests (TIER="lint unit simulation e2e interop browser" chooses some; nightly: soak, fuzz, drills, more seeds)
 	@exec $(BIN)/python -m tests.support.tiers $(TIER)
@@ -33,11 +33,22 @@ simulate: $(VENV)/.dev ## Search the simulated cluster for broken guarantees (SE
 drill: $(VENV)/.dev ## Break real admins, nodes and databases and count what is lost (DRILL_FLAGS=--help)
 	@exec $(BIN)/python -m tests.drill $(DRILL_FLAGS)
 
+site: $(VENV)/.dev ## Build the documents as a site, in build/site
+	@exec $(BIN)/python docs/site/build.py
+
 sql: $(VENV)/.runtime ## Write the schema of each database to sql/
 	@exec $(BIN)/tickwheel db ddl --write sql
 
+# Built where pip has put hatchling already: the same sources and tools give the same bytes, whoever builds them and when.
+dist: $(VENV)/.dev ## Build wheels and sdists of the three distributions into dist/
+	@rm -rf dist
+	@for member in $(MEMBERS); do \
+	    (cd $$member && ../$(BIN)/python -m hatchling build --directory ../dist --target sdist --target wheel >/dev/null) || exit 1; \
+	done
+	@cd dist && { sha256sum tickwheel_* 2>/dev/null || shasum -a 256 tickwheel_*; } > SHA256SUMS && cat SHA256SUMS
+
 clean: ## Remove what make made: environment, demo data, caches
-	rm -rf $(VENV) .demo build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are files inside the environment, so that deleting it deletes them too.

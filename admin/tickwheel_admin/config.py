@@ -18,7 +18,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tickwheel_admin import config_metrics as metrics
 from tickwheel_admin import config_oidc as oidc
+from tickwheel_admin import config_tls as tls
 from tickwheel_admin import config_values as values
 from tickwheel_admin.config_values import Network as Network
 from tickwheel_admin.domain.executors.xxl_addresses import DEFAULT_NETWORKS
@@ -56,6 +58,9 @@ class Config:
     name: str  # of this admin, for people and logs
     public_url: str  # where nodes reach this admin; no trailing slash
     console_url: str  # where browsers reach the console, at a balancer perhaps
+    tls_cert: Path | None  # PEM: its own certificate and those above it; None: plain HTTP
+    tls_key: Path | None  # PEM: the key of that certificate
+    tls_client_ca: Path | None  # PEM: authorities of nodes; None: nodes need no certificate
     retention_days: int  # ended runs are deleted after so many days
     trusted_proxies: tuple[Network, ...]  # whose X-Forwarded-* headers are believed
     log_format: LogFormat
@@ -72,6 +77,15 @@ class Config:
     secret_key: tuple[bytes, ...] = field(repr=False)
     secret_key_file: Path | None  # a file that has them instead
     xxl_job_networks: tuple[Network, ...]  # in which executors of the protocol xxl_job are called
+    alarm_networks: tuple[Network, ...]  # beside public ones, in which alarms are delivered
+    metrics_port: int | None  # of `/metrics` alone; None: it is on `port` only
+    metrics_host: str  # address to listen on for that
+    metrics_token: str | None = field(repr=False)  # asked for at that port; None: none is
+    metrics_token_file: Path | None  # a file that has it instead
+    metrics_executors: int  # so many executors have series of their own
+    metrics_jobs: tuple[str, ...]  # "executor/job" of jobs that have
+    tracing: bool  # whether this admin records spans of runs (OpenTelemetry)
+    trace_url: str | None  # where a trace is shown; {trace_id} stands for its id
     given_at: Mapping[str, str]  # names of those that are not at their default → where they stand
 
     @property
@@ -80,9 +94,19 @@ class Config:
         return self.database_url.startswith("sqlite")
 
     @property
+    def database_kind(self) -> str:
+        """Which database it is: "sqlite", "mysql", "mariadb" or "postgresql"."""
+        return self.database_url.partition(":")[0].partition("+")[0]
+
+    @property
     def is_public_over_tls(self) -> bool:
         """Whether browsers are told to come by https, here or at a proxy."""
         return self.console_url.startswith("https://")
+
+    @property
+    def tls(self) -> tls.TlsFiles | None:
+        """The files to speak TLS with; None: this admin speaks plain HTTP."""
+        return tls.files_of(self.tls_cert, self.tls_key, self.tls_client_ca)
 
     @property
     def oidc(self) -> OidcSettings | None:
@@ -183,7 +207,11 @@ def _build(settings: _Settings, environment: Mapping[str, str]) -> Config:
     data_dir = settings.get("data_dir", values.path, lambda: _default_data_dir(environment))
     host = settings.get("host", values.text, lambda: "127.0.0.1")
     port = settings.get("port", values.whole_number(1, 65_535), lambda: 8500)
-    public_url = settings.get("public_url", values.public_url, lambda: _default_url(host, port))
+    tls_cert = settings.get("tls_cert", tls.file, _nothing)
+    scheme = "https" if tls_cert else "http"
+    public_url = settings.get(
+        "public_url", values.public_url, lambda: _default_url(scheme, host, port)
+    )
     return Config(
         data_dir=data_dir,
         database_url=settings.get(
@@ -196,6 +224,9 @@ def _build(settings: _Settings, environment: Mapping[str, str]) -> Config:
         name=settings.get("name", values.text, socket.gethostname),
         public_url=public_url,
         console_url=settings.get("console_url", values.public_url, lambda: public_url),
+        tls_cert=tls_cert,
+        tls_key=settings.get("tls_key", tls.file, _nothing),
+        tls_client_ca=settings.get("tls_client_ca", tls.file, _nothing),
         retention_days=settings.get("retention_days", values.whole_number(1, 36_500), lambda: 30),
         trusted_proxies=settings.get("trusted_proxies", values.networks, tuple),
         log_format=settings.get("log_format", values.one_of(LogFormat), _default_log_format),
@@ -215,6 +246,19 @@ def _build(settings: _Settings, environment: Mapping[str, str]) -> Config:
         xxl_job_networks=settings.get(
             "xxl_job_networks", values.callable_networks, lambda: DEFAULT_NETWORKS
         ),
+        alarm_networks=settings.get("alarm_networks", values.callable_networks, tuple),
+        metrics_port=settings.get("metrics_port", values.whole_number(1, 65_535), _nothing),
+        metrics_host=settings.get("metrics_host", values.text, lambda: "127.0.0.1"),
+        metrics_token=_metrics_token(settings),
+        metrics_token_file=settings.get("metrics_token_file", values.path, _nothing),
+        metrics_executors=settings.get(
+            "metrics_executors",
+            values.whole_number(0, metrics.MAX_EXECUTORS),
+            lambda: metrics.DEFAULT_EXECUTORS,
+        ),
+        metrics_jobs=settings.get("metrics_jobs", metrics.jobs, tuple),
+        tracing=settings.get("tracing", values.tracing, lambda: False),
+        trace_url=settings.get("trace_url", values.trace_url, _nothing),
         given_at=settings.places(),
     )
 
@@ -225,14 +269,38 @@ def _secret_keys(settings: _Settings) -> tuple[bytes, ...]:
     return settings.get("secret_key_file", values.secret_keys_in, tuple)
 
 
+def _metrics_token(settings: _Settings) -> str | None:
+    if settings.is_given("metrics_token"):
+        return settings.get("metrics_token", metrics.token, _nothing)
+    return settings.get("metrics_token_file", metrics.token_in, _nothing)
+
+
 def _conflicts(config: Config, settings: _Settings) -> list[str]:
     """Problems of settings that can be read, but not together."""
+    problems = []
     if settings.is_given("secret_key") and settings.is_given("secret_key_file"):
-        return [
-            "secret_key: is given, and secret_key_file as well; give one of them",
-            *_oidc_conflicts(config, settings),
-        ]
-    return _oidc_conflicts(config, settings)
+        problems.append("secret_key: is given, and secret_key_file as well; give one of them")
+    token_is_given = [settings.is_given(f"metrics_token{suffix}") for suffix in ("", "_file")]
+    problems += metrics.conflicts(
+        metrics_host=config.metrics_host,
+        port=config.port,
+        metrics_port=config.metrics_port,
+        has_token=any(token_is_given),
+        token_is_given_twice=all(token_is_given),
+    )
+    problems += _tls_conflicts(config, settings)
+    return problems + _oidc_conflicts(config, settings)
+
+
+def _tls_conflicts(config: Config, settings: _Settings) -> list[str]:
+    given = {
+        "tls_cert": config.tls_cert,
+        "tls_key": config.tls_key,
+        "tls_client_ca": config.tls_client_ca,
+    }
+    if any(settings.is_given(name) and path is None for name, path in given.items()):
+        return []  # told already
+    return tls.conflicts(given, public_url=config.public_url)
 
 
 def _oidc_conflicts(config: Config, settings: _Settings) -> list[str]:
@@ -276,8 +344,9 @@ def _from_environment(environment: Mapping[str, str], problems: list[str]) -> _S
         if name in _NOT_SETTINGS:
             continue
         if name in _NAMES:
-            # Kubernetes sets TICKWHEEL_PORT=tcp://10.0.0.1:8500 beside a service "tickwheel".
-            if not (name == "port" and value.startswith("tcp://")):
+            # Kubernetes sets TICKWHEEL_PORT=tcp://10.0.0.1:8500 beside a service "tickwheel", and
+            # TICKWHEEL_METRICS_PORT=tcp://… beside a service "tickwheel-metrics".
+            if not (name in ("port", "metrics_port") and value.startswith("tcp://")):
                 given[name] = _Given(value, variable)
         elif meant := difflib.get_close_matches(name, _NAMES, n=1, cutoff=0.8):
             # Other unknown ones are left alone: the SDK and Kubernetes use the prefix as well.
@@ -316,13 +385,13 @@ def _default_data_dir(environment: Mapping[str, str]) -> Path:
     return Path(base).expanduser().absolute() / "tickwheel"
 
 
-def _default_url(host: str, port: int) -> str:
+def _default_url(scheme: str, host: str, port: int) -> str:
     try:
         wildcard = ipaddress.ip_address(host).is_unspecified
     except ValueError:
         wildcard = False
     reachable = socket.gethostname() if wildcard else host
-    return f"http://{f'[{reachable}]' if ':' in reachable else reachable}:{port}"
+    return f"{scheme}://{f'[{reachable}]' if ':' in reachable else reachable}:{port}"
 
 
 def _default_log_format() -> LogFormat:

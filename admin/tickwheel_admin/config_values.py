@@ -15,10 +15,13 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from yarl import URL
 
-from tickwheel_admin.domain.executors.xxl_addresses import Network as Network
-from tickwheel_admin.domain.executors.xxl_addresses import is_forbidden
+from tickwheel_admin.config_oidc import yes_or_no
+from tickwheel_admin.domain.network_guard import Network as Network
+from tickwheel_admin.domain.network_guard import is_forbidden
+from tickwheel_shared import otel
 
 KEY_BYTES = 32  # of AES-256
+TRACE_ID = "{trace_id}"
 _MAKE_KEY = "make one with `tickwheel secret-key`"
 _URL_SAFE = str.maketrans("-_", "+/")
 
@@ -144,7 +147,7 @@ def secret_keys_in(value: Any) -> tuple[bytes, ...]:
 
 
 def callable_networks(value: Any) -> tuple[Network, ...]:
-    """Networks in which executors are called."""
+    """Networks in which executors, or channels of alarms, are called."""
     found = networks(value)
     if never := [str(each) for each in found if is_forbidden(each)]:
         raise ValueError(
@@ -165,3 +168,20 @@ def one_of(choices: type[Choice]) -> Callable[[Any], Choice]:
             raise ValueError(f"must be one of {', '.join(choices)}") from None
 
     return read
+
+
+def tracing(value: Any) -> bool:
+    wanted = yes_or_no(value)
+    if wanted and not otel.is_installed():
+        raise ValueError(f"needs the libraries of OpenTelemetry: {otel.INSTALL}")
+    return wanted
+
+
+def trace_url(value: Any) -> str:
+    """A template with {trace_id}, as https://traces.example/trace/{trace_id}."""
+    found = text(value)
+    if found.count(TRACE_ID) != 1 or not found.startswith(("http://", "https://")):
+        raise ValueError(
+            "must be an address that begins with http:// or https:// and has {trace_id} once"
+        )
+    return found

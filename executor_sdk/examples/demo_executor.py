@@ -19,7 +19,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from tickwheel_executor import ConfigurationError, Executor, Retry, Run, Skip
+from tickwheel_executor import ConfigurationError, Executor, Retry, Run, Skip, Workflow
 
 logger = logging.getLogger("demo.shop")
 
@@ -260,8 +260,55 @@ def make_executor(name: str | None, slots: int) -> Executor:
         timezone="Asia/Shanghai",
         tags=["example", "code"],
         parameters={"customer": CUSTOMERS[2], "file_type": "csv"},
+        # Without channels, alarms are shown in the console and told to nobody.
+        alarms=[
+            {"kind": "failed"},
+            {"kind": "slow", "severity": "warning", "limits": {"factor": 5}},
+        ],
     )
+    declare_price_round(executor)
     return executor
+
+
+def declare_price_round(executor: Executor) -> Workflow:
+    """A workflow declared in code: its steps name handlers, and each other's results."""
+    prices = executor.workflow(
+        "price-round",
+        description="Declared in code: prices for each customer, somebody looks, a mail goes out.",
+        every=600,
+        tags=["example", "code"],
+    )
+    stock = prices.step("stock", stock_sync)
+    articles = stock.result["articles"]
+    lists = prices.step(
+        "lists",
+        price_list,
+        needs=[stock],
+        for_each=CUSTOMERS,
+        max_parallel=2,
+        tolerate=1,
+        parameters={"customer": prices.item, "file_type": "csv"},
+    )
+    check = prices.approval(
+        "check",
+        needs=[lists],
+        deadline_seconds=300,
+        silence="approve",
+        message="May the new prices be mailed? They are, if nobody answers for five minutes.",
+    )
+    prices.step(
+        "mail",
+        mail_digest,
+        needs=[check],
+        when=f"{articles.path} > 0",
+        parameters={
+            "month": prices.scheduled_at,
+            "revenue": articles,
+            "to": ["sales@example.com", "shop@example.com"],
+        },
+        output=True,
+    )
+    return prices
 
 
 def main() -> None:

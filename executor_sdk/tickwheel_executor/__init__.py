@@ -15,6 +15,7 @@ from .errors import (
     RunCancelledError,
     RunNotSucceededError,
     Skip,
+    SpawnError,
     SpoolError,
     StateUnavailableError,
     TickwheelExecutorError,
@@ -24,9 +25,13 @@ from .errors import (
 from .executor import Executor
 from .handlers.hooks import Ending
 from .logs.structlog_lines import structlog_lines
+from .node.metrics import NodeMetrics
 from .run.context import Run, current_run
 from .run.log import RunLog
 from .run_status import RunStatus
+from .workflows.references import Reference
+from .workflows.step import Step
+from .workflows.workflow import Workflow
 
 __all__ = [
     "Call",
@@ -40,8 +45,10 @@ __all__ = [
     "HandlerError",
     "LogLine",
     "NoAdminError",
+    "NodeMetrics",
     "NotFoundError",
     "OutsideRunError",
+    "Reference",
     "Retry",
     "Run",
     "RunCancelledError",
@@ -49,11 +56,14 @@ __all__ = [
     "RunNotSucceededError",
     "RunStatus",
     "Skip",
+    "SpawnError",
     "SpoolError",
     "StateUnavailableError",
+    "Step",
     "TickwheelExecutorError",
     "TokenRefusedError",
     "WaitTimeoutError",
+    "Workflow",
     "current_run",
     "structlog_lines",
 ]

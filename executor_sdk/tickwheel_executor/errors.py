@@ -9,6 +9,7 @@ TickwheelExecutorError
 ├── HandlerError            a handler that cannot be registered
 ├── OutsideRunError         current_run() outside of a handler
 ├── StateUnavailableError   run.state of a job that has no state
+├── SpawnError              run.spawn() where it may not be, or of what cannot be an item
 ├── CheckpointError         a checkpoint that is not JSON or too large
 ├── RunCancelledError       raised by Run.raise_if_cancelled() to leave a handler
 ├── SpoolError              results cannot be written to disk
@@ -111,6 +112,10 @@ class StateUnavailableError(TickwheelExecutorError):
             "one after another (blocking “serial” or another one, concurrency 1, not cut into "
             "shards)"
         )
+
+
+class SpawnError(TickwheelExecutorError):
+    """The items cannot be spawned; those of earlier calls are."""
 
 
 class CheckpointError(TickwheelExecutorError):

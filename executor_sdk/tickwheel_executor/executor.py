@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, Unpack
 
 from .handlers.handlers import HandlerFunction, Handlers, limits_of
-from .handlers.job_fields import JobFields
+from .handlers.job_fields import JobFields, WorkflowFields
 from .logs.capture import set_up_logging
 from .node.embedding import EmbeddedNode
 from .node.lifecycle import NodeLifecycle
+from .node.metrics import NodeMetrics
 from .offers import Offer
 from .process.loop_thread import cancel_leftovers
 from .process.pool import PoolProcessReached, in_pool_process
 from .process.signals import ShutdownSignals
 from .settings import NodeSettings, check, default_name
+from .workflows.workflow import Workflow
 
 _logger = logging.getLogger("tickwheel.executor")
 _Function = TypeVar("_Function", bound=HandlerFunction)
@@ -50,6 +52,13 @@ class Executor:
         shutdown_grace_seconds: How long running handlers may take to finish at shutdown.
         max_log_mb: How much one attempt may write to its log, in MiB, 1 to 100,000; further lines
             are dropped and counted.
+        tracing: Record a span for each run with OpenTelemetry, which the extra `otel` installs
+            (docs/tracing.md). TICKWHEEL_TRACING when omitted, else False.
+        ca_file: Authorities that sign the certificates of admins, in PEM; no others are trusted.
+            TICKWHEEL_CA_FILE when omitted, else those of the system.
+        client_cert: Certificate to show to admins that let nodes in only with one, in PEM.
+            TICKWHEEL_CLIENT_CERT when omitted.
+        client_key: Its key. TICKWHEEL_CLIENT_KEY when omitted, else in the file of the certificate.
         offers: Ready-made handlers to allow on this machine, such as `Script` and `Command`
             (tickwheel_executor.offers).
 
@@ -71,6 +80,10 @@ class Executor:
         spool_dir: str | os.PathLike[str] | None = None,
         shutdown_grace_seconds: float = 30.0,
         max_log_mb: int = 100,
+        tracing: bool | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
+        client_cert: str | os.PathLike[str] | None = None,
+        client_key: str | os.PathLike[str] | None = None,
         offers: Sequence[Offer] = (),
     ) -> None:
         self._settings = check(
@@ -83,6 +96,10 @@ class Executor:
             weight=weight,
             max_log_mb=max_log_mb,
             shutdown_grace_seconds=shutdown_grace_seconds,
+            tracing=tracing,
+            ca_file=ca_file,
+            client_cert=client_cert,
+            client_key=client_key,
         )
         self._has_name = bool(name)
         self._grace_seconds = shutdown_grace_seconds
@@ -161,10 +178,42 @@ class Executor:
         """
         self._handlers.declare(name, handler, fields)
 
+    def workflow(self, name: str, **fields: Unpack[WorkflowFields]) -> Workflow:
+        """Declare a workflow; add its steps to what this returns.
+
+            month_end = executor.workflow("month-end", cron="0 3 1 * *")
+            revenue = month_end.step("revenue", sum_revenue)
+            month_end.step("close", close_books, needs=[revenue])
+
+        It is proposed like a declared job. When the executor starts, everything that is wrong with
+        it is told at once, before anything is sent.
+
+        Args:
+            fields: of its job: `cron="…"`, `parameters={…}`, `timeout_seconds`, `owner`, ….
+
+        Raises:
+            HandlerError: the name is taken, a field unknown, or the executor has started.
+        """
+        workflow = Workflow(name, self._handlers)
+        self._handlers.declare_workflow(workflow, fields)
+        return workflow
+
     @property
     def declared_jobs(self) -> list[dict[str, Any]]:
-        """The jobs declared so far, as they are sent."""
+        """The jobs and workflows declared so far, as they are sent.
+
+        Raises:
+            HandlerError: a step of a workflow has a function that is no handler.
+        """
         return [dict(job) for job in self._handlers.jobs]
+
+    def metrics(self) -> NodeMetrics:
+        """What this node has done and is doing, for the service's own metrics.
+
+        Callable from any thread, at any time; costs microseconds. For prometheus-client there is
+        `tickwheel_executor.prometheus.ExecutorCollector`.
+        """
+        return self._lifecycle.metrics()
 
     # --- around every handler ---------------------------------------------------------------------
 

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
+from tickwheel_shared import otel
 from tickwheel_shared.protocol import MAX_SLOTS, MAX_WEIGHT
 
 from .errors import ConfigurationError
+from .tls import TlsSettings, read_tls
 
 MIN_TOKEN_CHARS = 32
 _MAX_NAME_CHARS = 128
@@ -30,6 +32,8 @@ class NodeSettings:
     labels: Mapping[str, str] = field(default_factory=dict)
     weight: int = 1  # share of the runs of jobs with weighted routing
     max_log_mb: int = 100  # of one attempt; further lines are dropped
+    tracing: bool = False  # record a span for each attempt
+    tls: TlsSettings = field(default_factory=TlsSettings)
 
 
 def check(
@@ -43,6 +47,10 @@ def check(
     weight: int = 1,
     max_log_mb: int = 100,
     shutdown_grace_seconds: float = 30.0,
+    tracing: bool | None = None,
+    ca_file: str | os.PathLike[str] | None = None,
+    client_cert: str | os.PathLike[str] | None = None,
+    client_key: str | os.PathLike[str] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> NodeSettings:
     """Settings from arguments, and from the environment for missing ones.
@@ -69,6 +77,9 @@ def check(
     where = "make one in the console (Executors, New executor)"
     problems += _token_problems(token, where=f"{where} and give it as `token` or TICKWHEEL_TOKEN")
     urls = _urls(admins, environ, problems)
+    traces = _tracing(tracing, environ, problems)
+    files = {"ca_file": ca_file, "client_cert": client_cert, "client_key": client_key}
+    tls = _tls(files, urls, environ, problems)
     if problems:
         raise ConfigurationError(problems)
     return NodeSettings(
@@ -80,6 +91,8 @@ def check(
         labels=dict(labels),
         weight=weight,
         max_log_mb=max_log_mb,
+        tracing=traces,
+        tls=tls,
     )
 
 
@@ -92,9 +105,12 @@ def check_client(
     *,
     admins: Sequence[str] | None,
     token: str | None,
+    ca_file: str | os.PathLike[str] | None = None,
+    client_cert: str | os.PathLike[str] | None = None,
+    client_key: str | os.PathLike[str] | None = None,
     environ: Mapping[str, str] = os.environ,
-) -> tuple[tuple[str, ...], str]:
-    """Base URLs and API token of a Client, from the environment if missing.
+) -> tuple[tuple[str, ...], str, TlsSettings]:
+    """Base URLs, API token and TLS of a Client, from the environment if missing.
 
     Raises:
         ConfigurationError: lists every problem.
@@ -107,9 +123,11 @@ def check_client(
     else:
         problems += _token_problems(token, where=where)
     urls = _urls(admins, environ, problems)
+    files = {"ca_file": ca_file, "client_cert": client_cert, "client_key": client_key}
+    tls = _tls(files, urls, environ, problems)
     if problems:
         raise ConfigurationError(problems)
-    return urls, token
+    return urls, token, tls
 
 
 _EXECUTOR_TOKEN = "twx_"  # noqa: S105 (their prefix)
@@ -146,6 +164,31 @@ def _label_problems(labels: Mapping[str, str]) -> list[str]:
         for key, value in labels.items()
         if not all(isinstance(text, str) and _is_name(text) for text in (key, value))
     ]
+
+
+def _tracing(tracing: bool | None, environ: Mapping[str, str], problems: list[str]) -> bool:
+    if tracing is None:
+        word = environ.get("TICKWHEEL_TRACING", "").strip().lower()
+        if word not in ("", "true", "false", "1", "0", "yes", "no", "on", "off"):
+            problems.append(f"TICKWHEEL_TRACING is {word!r}; it must be true or false")
+        tracing = word in ("true", "1", "yes", "on")
+    if tracing and not otel.is_installed():
+        problems.append(f"tracing needs the libraries of OpenTelemetry: {otel.INSTALL}")
+    return tracing
+
+
+def _tls(
+    files: Mapping[str, str | os.PathLike[str] | None],
+    urls: Sequence[str],
+    environ: Mapping[str, str],
+    problems: list[str],
+) -> TlsSettings:
+    tls = read_tls(files, environ, problems)
+    plain = [url for url in urls if url.startswith("http://")]
+    if plain and tls != TlsSettings():
+        name = next(name for name in files if getattr(tls, name) is not None)
+        problems.append(f"{name} is given, but {plain[0]} is not encrypted; begin it with https://")
+    return tls
 
 
 def _urls(

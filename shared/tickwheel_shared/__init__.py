@@ -1,1 +1,1 @@
-"""What crosses the wire between admin and node, and nothing else."""
+"""What admin and node must understand alike: what crosses the wire, and what workflows mean."""

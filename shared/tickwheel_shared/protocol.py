@@ -13,9 +13,13 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
+from tickwheel_shared.trace_context import MAX_TRACESTATE_CHARS
+
 PROTOCOL_VERSION = 2
 SPOKEN_VERSIONS = (PROTOCOL_VERSION, 1)  # newest first
 LINK_PATH = "/link/v1"
+ERROR_HEADER = "X-Tickwheel-Error"  # of an answer in place of a WebSocket: why
+CERTIFICATE_MISSING = "node.certificate_missing"
 
 MAX_FRAME_BYTES = 4 * 1024 * 1024  # a receiver closes the socket on a larger frame
 SOFT_FRAME_BYTES = 512 * 1024  # a sender starts a new frame when it reaches this
@@ -34,6 +38,8 @@ MAX_SCHEMAS_BYTES = 512 * 1024  # of all schemas of a hello together
 MAX_DECLARED_JOBS = 500  # jobs that a node declares in its code
 MAX_DECLARED_BYTES = 1024 * 1024  # of their JSON text together
 MAX_SCRIPT_BYTES = 256 * 1024  # UTF-8 source of a script
+MAX_SPAWNED_ITEMS = 10_000  # items that a step of a workflow hands over with its result
+MAX_SPAWNED_BYTES = 256 * 1024  # of their JSON text together
 MAX_SECRETS = 100  # values that a run's parameters take from its executor's secrets
 
 
@@ -48,6 +54,8 @@ WallClock = Annotated[int, msgspec.Meta(ge=-(2**53) + 1, le=2**53 - 1)]  # may b
 ClaimToken = Annotated[str, msgspec.Meta(max_length=64)]
 SlotCount = Annotated[int, msgspec.Meta(ge=1, le=MAX_SLOTS)]
 Weight = Annotated[int, msgspec.Meta(ge=1, le=MAX_WEIGHT)]
+TraceParent = Annotated[str, msgspec.Meta(pattern="^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")]
+TraceState = Annotated[str, msgspec.Meta(max_length=MAX_TRACESTATE_CHARS)]
 
 
 class Outcome(StrEnum):
@@ -220,6 +228,9 @@ class Result(Message, frozen=True, kw_only=True, tag="result"):
     state: msgspec.Raw = msgspec.Raw(b"null")
     # all other outcomes: the attempt's last checkpoint; null: none
     checkpoint: msgspec.Raw = msgspec.Raw(b"null")
+    # succeeded, of a run with `may_spawn`: a JSON list of items, MAX_SPAWNED_ITEMS and
+    # MAX_SPAWNED_BYTES at most. Since version 2.
+    spawn: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class Draining(Message, frozen=True, kw_only=True, tag="draining"):
@@ -275,10 +286,13 @@ class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
     scheduled_at: int
     # UTC epoch ms: when this try was due, if not at `scheduled_at`. Since version 2.
     due_at: int | msgspec.UnsetType = msgspec.UNSET
+    # UTC epoch ms: the instant before `scheduled_at` by the schedule, if there is one: the run is
+    # about the time from then to `scheduled_at`. Since version 2.
+    interval_start: int | msgspec.UnsetType = msgspec.UNSET
     timeout_ms: int | None  # None: no limit
     try_number: int  # from 1; counts accepted and lost attempts only
     max_tries: int
-    origin: str  # schedule, misfire, manual, api, retry, child, try
+    origin: str  # why the run exists: PROTOCOL.md, 4
     shard_index: int = 0
     shard_total: int = 1
     # A JSON object: the state that the job's last run saved; null: the job has no state.
@@ -288,9 +302,17 @@ class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
     stop_when_cut_off: bool = False
     recovering: bool = False  # an earlier attempt was lost; its work may be partly done
     script: Script | msgspec.UnsetType = msgspec.UNSET  # of a script job. Since version 2.
+    # It is the run of a workflow's step, and its result may `spawn` items. Since version 2.
+    may_spawn: bool | msgspec.UnsetType = msgspec.UNSET
+    # The item that it is about, any JSON but null, of those that a run of its step has spawned.
+    # Since version 2.
+    item: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     # Values of secrets that `parameters` contain: the node MUST hide them in lines, messages,
     # progress, results, state and checkpoints. MAX_SECRETS at most. Since version 2.
     secrets: list[str] | msgspec.UnsetType = msgspec.UNSET
+    # W3C Trace Context of the attempt, if the run is part of a trace. Since version 2.
+    traceparent: TraceParent | msgspec.UnsetType = msgspec.UNSET
+    tracestate: TraceState | msgspec.UnsetType = msgspec.UNSET
 
     def __repr__(self) -> str:
         # Parameters may hold secrets: whoever logs or raises this must not print them.
@@ -447,11 +469,20 @@ def agree_version(offered: Sequence[int]) -> int | None:
     return next((version for version in SPOKEN_VERSIONS if version in offered), None)
 
 
+_SINCE_VERSION_2 = (
+    "due_at",
+    "interval_start",
+    "script",
+    "may_spawn",
+    "item",
+    "secrets",
+    "traceparent",
+    "tracestate",
+)
+
+
 def for_version(message: _M, version: int) -> _M:
     """The message without what a peer with this agreed version does not know."""
     if version >= 2 or not isinstance(message, RunRequest):
         return message
-    unset = msgspec.UNSET
-    if message.due_at is message.script is message.secrets is unset:
-        return message
-    return msgspec.structs.replace(message, due_at=unset, script=unset, secrets=unset)
+    return msgspec.structs.replace(message, **dict.fromkeys(_SINCE_VERSION_2, msgspec.UNSET))

@@ -24,10 +24,19 @@ class LoopStall(msgspec.Struct, frozen=True, kw_only=True):
     request: str = ""  # "GET /jobs/{job_id}" when it was answering one
 
 
+class TlsStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The certificate that an admin shows."""
+
+    expires_at: int  # UTC ms
+    problem: str = ""  # why files that came later are not used; "": none did, or they are
+
+
 class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One admin, a lease renewal ago at most."""
 
     clock_offset_ms: int | None = None  # the database's clock less its own; None: not known yet
+    # What renewing its lease took, the median of half a minute; None: not known yet.
+    database_ms: int | None = None
     sessions: int = 0  # nodes connected to it
     waiting: int = 0  # messages of nodes that are not recorded yet
     loops: Mapping[str, LoopStatus] = {}
@@ -35,9 +44,10 @@ class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     changes: Mapping[
         str, int
     ] = {}  # topic of `services.events.events` → how often it changed there
-    # Ids of the keys of its `secret_key`, the one that encrypts first; (): it has none, or an
-    # earlier version does not tell.
-    secret_keys: tuple[str, ...] = ()
+    # Ids of the keys of its `secret_key`, the one that encrypts first; (): it has none; None: it
+    # does not tell, being of an earlier version or just started.
+    secret_keys: tuple[str, ...] | None = None
+    tls: TlsStatus | None = None  # None: it speaks plain HTTP
 
 
 def status_to_json(status: AdminStatus) -> str:

@@ -20,11 +20,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tickwheel_shared.words import Word as Word
 
-class Word(str):
-    """A message id among a text's params, such as the name of a weekday: translated as well."""
-
-    __slots__ = ()
+# What a defect of ours, or a row that was written by SQL from outside, raises while something is
+# computed for one of many. What a database raises is not among it.
+DEFECTS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

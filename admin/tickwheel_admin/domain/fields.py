@@ -6,6 +6,7 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import islice
@@ -16,6 +17,7 @@ from tickwheel_admin.domain.names import normal_name, unseen_character
 
 E = TypeVar("E", bound=StrEnum)
 
+MAX_REMARK_CHARS = 2_000  # of what people write of an act, such as why they skip a step
 MAX_UNKNOWN = 20  # fields of one object that are refused by name
 MIN_INSTANT = -62_135_596_800_000  # 0001-01-01T00:00:00Z, the first one
 MAX_INSTANT = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z, the last instant Python can print
@@ -202,6 +204,10 @@ class Fields:
 
     def member(self, name: str, enum: type[E], *, default: E) -> E:
         """One of the values of an enumeration."""
+        value = self.raw.get(name)
+        if isinstance(value, str):
+            with suppress(ValueError):
+                return enum(value)
         return enum(self.choice(name, [each.value for each in enum], default=default.value))
 
     def instant(self, name: str) -> int | None:
@@ -249,8 +255,22 @@ def checked_name(field: str, text: str) -> str:
     return name
 
 
+def remark_of(field: str, text: str) -> str:
+    """What a person wrote of an act, as it is stored; at most `MAX_REMARK_CHARS`.
+
+    Raises:
+        InvalidInput: it is too long, or has control characters other than line ends and tabs.
+    """
+    fields = Fields({field: text}, "", [])
+    told = fields.text(field, max_chars=MAX_REMARK_CHARS, lines=True)
+    raise_if_any(fields.problems)
+    return told
+
+
 def is_clean(text: str, *, lines: bool = False) -> bool:
     """Whether text can be stored, put into a header and read as it was written."""
+    if text.isascii() and text.isprintable():  # nearly always; a bulk import reads many texts
+        return True
     return all(
         (lines and char in "\n\t")
         or (unicodedata.category(char) not in ("Cc", "Cs", "Zl", "Zp") and char not in _REORDERING)

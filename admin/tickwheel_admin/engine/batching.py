@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from sqlalchemy.exc import IntegrityError
 
+from tickwheel_admin.domain.errors import DEFECTS
 from tickwheel_admin.store.database.database import StatementRefused
 
 T = TypeVar("T")
@@ -24,13 +25,16 @@ async def write_or_bisect(
     """Write the batch; if it is refused, its halves, in order, until the refused rows are alone.
 
     A single row that is refused goes to `give_up`, so that it does not hold up the others. An
-    AssertionError is a row that our own rules refuse, such as an illegal move of a run.
+    AssertionError is a row that our own rules refuse, such as an illegal move of a run; any other
+    defect that shows with one row must not stop the others either.
     """
     try:
         await write(batch)
-    except (StatementRefused, IntegrityError, AssertionError) as error:
+    except (StatementRefused, IntegrityError, *DEFECTS) as error:
         if len(batch) == 1:
-            await give_up(batch[0], str(error))
+            # Of a KeyError the text alone says little.
+            named = isinstance(error, StatementRefused | IntegrityError | AssertionError)
+            await give_up(batch[0], str(error) if named else repr(error))
             return
         middle = len(batch) // 2
         await write_or_bisect(batch[:middle], write, give_up)

@@ -5,18 +5,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from tickwheel_admin.domain.admin_status import AdminStatus, LoopStall, LoopStatus, status_to_json
+from tickwheel_admin.domain.admin_status import (
+    AdminStatus,
+    LoopStall,
+    LoopStatus,
+    TlsStatus,
+    status_to_json,
+)
 from tickwheel_admin.domain.routing.strategy import RandomSource
+from tickwheel_admin.engine.alarms.delivery import AlarmDelivery
+from tickwheel_admin.engine.alarms.evaluator import AlarmEvaluator
+from tickwheel_admin.engine.alarms.ports import ChannelSender
+from tickwheel_admin.engine.backfills.backfiller import Backfiller
 from tickwheel_admin.engine.dispatcher.loop import Dispatcher
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.maintenance.cleaner import Cleaner
 from tickwheel_admin.engine.maintenance.refresher import Refresher
 from tickwheel_admin.engine.maintenance.rollup import Rollup
+from tickwheel_admin.engine.maintenance.self_audit import SelfAudit
 from tickwheel_admin.engine.membership.leases import Leases
 from tickwheel_admin.engine.membership.membership import Membership
 from tickwheel_admin.engine.membership.notifier import Notifier
 from tickwheel_admin.engine.planner.loop import Planner
-from tickwheel_admin.engine.ports import NodeLinks
+from tickwheel_admin.engine.ports import NodeLinks, RunTracer
 from tickwheel_admin.engine.recorder.loop import Recorder
 from tickwheel_admin.engine.sweeper.loop import Sweeper
 from tickwheel_admin.services.events import events as topics
@@ -27,6 +38,7 @@ from tickwheel_admin.store.calendars.calendars import CalendarCache
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.system.moved import DatabaseMove
 
 
 class Engine:
@@ -49,6 +61,11 @@ class Engine:
         wall_clock: Callable[[], int],
         cipher: Cipher | None = None,
         stall: Callable[[], LoopStall | None] = lambda: None,
+        sender: ChannelSender | None = None,
+        console_url: str | None = None,
+        tracer: RunTracer | None = None,
+        moved: Callable[[DatabaseMove], None] = lambda move: None,
+        tls: Callable[[], TlsStatus | None] = lambda: None,
     ) -> None:
         """Wire the loops; nothing runs yet.
 
@@ -59,6 +76,11 @@ class Engine:
             wall_clock: this machine's clock, in UTC epoch ms; only shown, it decides nothing.
             cipher: of secrets; None: this admin has no key, and runs that need one wait.
             stall: what blocked the event loop lately, for the status.
+            sender: sends messages of alarms; None: this admin leaves that to others.
+            console_url: where people reach the console, for links in messages; None: at `url`.
+            tracer: records spans of runs; None: this admin does not trace.
+            moved: is told when the installation is moved to another database.
+            tls: the certificate that this admin shows, for the status.
         """
         configs, calendars = JobConfigs(), CalendarCache()
         self.admin_id = admin_id
@@ -67,7 +89,7 @@ class Engine:
         )
         self._cipher = cipher or Cipher()
         self._links = links
-        self._stall = stall
+        self._stall, self._tls = stall, tls
         self.leases = Leases(
             store,
             links,
@@ -76,6 +98,7 @@ class Engine:
             enter=self.membership.enter,
             wall_clock=wall_clock,
             status=self.status,
+            moved=moved,
         )
         self.planner = Planner(
             store,
@@ -96,13 +119,37 @@ class Engine:
             configs=configs,
             secrets=SecretReader(self._cipher),
             planning_is_behind=lambda: self.planner.is_behind,
+            tracer=tracer,
         )
-        self.recorder = Recorder(store, ids, self.dispatcher, events, configs=configs)
-        self.sweeper = Sweeper(store, ids, links, self.leases, events, configs=configs)
+        self.recorder = Recorder(
+            store, ids, self.dispatcher, events, configs=configs, tracer=tracer
+        )
+        self.sweeper = Sweeper(
+            store, ids, links, self.leases, events, configs=configs, tracer=tracer
+        )
+        self.backfiller = Backfiller(store, ids, events, calendars=calendars)
         self.refresher = Refresher(store, events, calendars=calendars)
         self.cleaner = Cleaner(store, retention_days=retention_days)
         self.rollup = Rollup(store)
+        self.self_audit = SelfAudit(store, admin_id=admin_id, retention_days=retention_days)
         self.notifier = Notifier(store, events, admin_id=admin_id, status=self.status)
+        self.evaluator = AlarmEvaluator(
+            store,
+            ids,
+            events,
+            calendars=calendars,
+            new_token=new_token,
+            watch=configs.watch,
+        )
+        self.delivery = AlarmDelivery(
+            store,
+            events,
+            sender,
+            admin_id=admin_id,
+            console_url=console_url or url,
+            cipher=self._cipher,
+            new_token=new_token,
+        )
         self._events = events
         events.listen(topics.TRIGGERS, self.planner.wake)
         events.listen(topics.CALENDARS, self.refresher.wake)
@@ -118,9 +165,13 @@ class Engine:
             self.sweeper,
             self.dispatcher,
             self.planner,
+            self.backfiller,
             self.refresher,
             self.cleaner,
             self.rollup,
+            self.self_audit,
+            self.evaluator,
+            self.delivery,
             self.notifier,
         )
 
@@ -138,16 +189,21 @@ class Engine:
         }
         status = AdminStatus(
             clock_offset_ms=self.leases.clock_offset_ms,
+            database_ms=self.leases.renewal_ms,
             sessions=len(self._links.connected()),
             waiting=self.recorder.backlog,
             loops=loops,
             stall=self._stall(),
             changes=self._events.counts(),
             secret_keys=self._cipher.key_ids,
+            tls=self._tls(),
         )
         return status_to_json(status)
 
     async def settle(self) -> None:
-        """After the loops were stopped: record what nodes have already reported."""
+        """After the loops were stopped: record what nodes have already reported, and mark what
+        channels have taken.
+        """
+        await self.delivery.settle()
         while await self.recorder.run_once():
             pass

@@ -10,8 +10,10 @@ from typing import Any, Protocol
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.executors.node import NodeTargets
+from tickwheel_admin.domain.runs.run import Move, Run
 from tickwheel_admin.store.executors.nodes import Arrival as Arrival
-from tickwheel_shared.protocol import FromNode, Message, RunKey, RunRequest
+from tickwheel_shared.protocol import FromNode, LogChunk, Message, RunKey, RunRequest
+from tickwheel_shared.trace_context import TraceContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +145,47 @@ class StoredFirst:
     rows: Sequence[Any]
 
 
+class FetchedChunk(LogChunk, frozen=True, kw_only=True):
+    """Lines that this admin has fetched, as another one may have: what is stored of them is left.
+
+    A node makes its chunks itself and sends them unchanged. Two admins that fetch the same log, as
+    while one takes over from the other, cut it into chunks of their own.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class NodeMessage:
     """A message of a node, and the session that it came from."""
 
     session: Session
     message: FromNode | HeldPart | StoredFirst
+
+
+@dataclass(frozen=True, slots=True)
+class TracedRun:
+    """A run that is part of a trace, and what spans are named after."""
+
+    run: Run
+    job: str
+    handler: str
+
+
+class RunTracer(Protocol):
+    """Records spans of runs. An admin that does not trace has none. Safe to use from threads.
+
+    Instants are of the database, in UTC epoch ms; lengths are measured by the event loop's time.
+    """
+
+    def samples(self, trace: TraceContext) -> bool:
+        """Whether spans of this trace are recorded; always the same for the same trace."""
+        ...
+
+    def claimed(
+        self, runs: Sequence[TracedRun], *, at: int, committed_ms: float, sent_ms: float
+    ) -> None:
+        """These runs were claimed, and, but for whole fires, sent; both counted from `at`."""
+        ...
+
+    def recorded(self, moves: Sequence[Move], *, at: int, committed_ms: float) -> None:
+        """These moves ended attempts (`domain.runs.trace.ends_of_attempts`)."""
+        ...

@@ -10,6 +10,7 @@ from tickwheel_admin.domain.errors import NotLoggedIn
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.engine.membership.membership import Membership
 from tickwheel_admin.engine.recorder.loop import Recorder
+from tickwheel_admin.links.certificates import refuse_without_certificate
 from tickwheel_admin.links.channel import NodeWebSocket
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_admin.links.session import NodeSession
@@ -31,6 +32,9 @@ routes = Routes()
 @routes.get(LINK_PATH, permission=Permission.PUBLIC, api=True)
 async def link(request: web.Request) -> web.StreamResponse:
     """Upgrade to a WebSocket and serve the node until it closes."""
+    # Before the token: with a stolen one alone, nobody learns whether it is valid.
+    if (refusal := refuse_without_certificate(request)) is not None:
+        return refusal
     membership = request.app[MEMBERSHIP]
     scheme, _, token = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
     token_hash = sha256(token.strip())  # of any bytes that came

@@ -13,6 +13,7 @@ from tickwheel_admin.web.headers import add_security_headers
 from tickwheel_admin.web.identity import EARLY_CHECKS, check_permission
 from tickwheel_admin.web.keys import CONFIG, UNAVAILABLE_WHEN
 from tickwheel_admin.web.pace import PACE, Pace, keep_pace
+from tickwheel_admin.web.probe import add_probe
 from tickwheel_admin.web.request_log import log_request
 
 
@@ -38,4 +39,5 @@ def create_web_application(
     app.on_response_prepare.append(add_security_headers)
     app.on_response_prepare.append(note_begun)
     health.routes.add_to(app)
+    add_probe(app)
     return app

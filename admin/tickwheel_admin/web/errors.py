@@ -8,8 +8,8 @@ from typing import Any
 import structlog
 from aiohttp import hdrs, web
 
-from tickwheel_admin.domain.errors import InvalidInput, TooMany, Unavailable, UserError
-from tickwheel_admin.web.i18n import language_of, translate
+from tickwheel_admin.domain.errors import InvalidInput, Problem, TooMany, Unavailable, UserError
+from tickwheel_admin.web.i18n import LANGUAGE_TAGS, language_of, translate
 from tickwheel_admin.web.keys import ERROR_PAGE, UNAVAILABLE_WHEN
 from tickwheel_admin.web.request_log import correlation_id_of
 from tickwheel_admin.web.routes import Handler, route_of
@@ -122,15 +122,18 @@ def error_view(error: UserError | web.HTTPException, language: str) -> dict[str,
     code, message = describe(error, language)
     problems: list[dict[str, Any]] = []
     if isinstance(error, InvalidInput):
-        problems = [
-            {
-                "field": problem.field,
-                "code": problem.code,
-                "message": translate(problem.template, problem.params, language),
-            }
-            for problem in error.problems
-        ]
+        problems = [problem_view(problem, language) for problem in error.problems]
     return {"code": code, "message": message, "problems": problems}
+
+
+def problem_view(problem: Problem, language: str) -> dict[str, Any]:
+    """One broken rule as programs read it."""
+    view = {
+        "field": problem.field,
+        "code": problem.code,
+        "message": translate(problem.template, problem.params, language),
+    }
+    return view | ({"line": problem.params["line"]} if "line" in problem.params else {})
 
 
 def _json_answer(request: web.Request, error: UserError | web.HTTPException) -> web.Response:
@@ -155,6 +158,6 @@ def _json_response(status: int, body: dict[str, Any], language: str) -> web.Resp
     return web.json_response(
         {"error": body},
         status=status,
-        headers={hdrs.CONTENT_LANGUAGE: language.replace("_", "-"), hdrs.VARY: "Accept-Language"},
+        headers={hdrs.CONTENT_LANGUAGE: LANGUAGE_TAGS[language], hdrs.VARY: "Accept-Language"},
         dumps=lambda value: json.dumps(value, ensure_ascii=False),
     )

@@ -20,8 +20,19 @@ from babel.support import NullTranslations, Translations
 from tickwheel_admin.domain.errors import Word
 
 ENGLISH = "en"
-CHINESE = "zh_CN"
-LANGUAGES: Mapping[str, str] = {ENGLISH: "English", CHINESE: "简体中文"}
+CHINESE = "zh_CN"  # in simplified characters
+TRADITIONAL_CHINESE = "zh_Hant"  # as written in Taiwan
+LANGUAGES: Mapping[str, str] = {
+    ENGLISH: "English",
+    CHINESE: "简体中文",
+    TRADITIONAL_CHINESE: "繁體中文",
+}
+# As the `lang` attribute and the header Content-Language want them.
+LANGUAGE_TAGS: Mapping[str, str] = {
+    ENGLISH: "en",
+    CHINESE: "zh-CN",
+    TRADITIONAL_CHINESE: "zh-Hant",
+}
 LANGUAGE_COOKIE = "tickwheel_language"
 
 LOCALE_DIRECTORY = Path(__file__).parent.parent / "locale"
@@ -74,9 +85,22 @@ def negotiate(accept_language: str) -> str:
         if weight > 0:
             wanted.append((-weight, position, tag.strip().lower()))
     for _weight, _position, tag in sorted(wanted):
-        # Every Chinese reader is better served by ours than by English: zh, zh-TW, zh-Hans-CN.
+        # Every Chinese reader is better served by ours than by English: zh, zh-Hans-SG, zh-yue.
         if tag == "zh" or tag.startswith("zh-"):
-            return CHINESE
+            return TRADITIONAL_CHINESE if _is_traditional(tag) else CHINESE
         if tag in (ENGLISH, "*") or tag.startswith("en-"):
             return ENGLISH
     return ENGLISH
+
+
+def is_chinese(language: str) -> bool:
+    """Whether a language is written in Chinese characters, simplified or traditional."""
+    return language in (CHINESE, TRADITIONAL_CHINESE)
+
+
+def _is_traditional(tag: str) -> bool:
+    """By the script if the tag names it, else by where it is the usual one; `tag` in lower case."""
+    parts = tag.split("-")
+    if "hans" in parts or "hant" in parts:
+        return "hant" in parts
+    return not {"tw", "hk", "mo"}.isdisjoint(parts)

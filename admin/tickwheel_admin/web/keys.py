@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from aiohttp import web
 
@@ -12,6 +13,9 @@ from tickwheel_admin.services.services import Services
 
 CONFIG: web.AppKey[Config] = web.AppKey("config", Config)
 SERVICES: web.AppKey[Services] = web.AppKey("services", Services)
+
+OPENAPI: web.AppKey[Callable[[], dict[str, Any]]] = web.AppKey("openapi")
+"""Makes the OpenAPI document. The API registers it, the console shows it."""
 
 ErrorPage = Callable[[web.Request, UserError | web.HTTPException, str], web.Response]
 ERROR_PAGE: web.AppKey[ErrorPage] = web.AppKey("error_page")

@@ -16,17 +16,27 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
 from types import ModuleType
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from aiohttp import hdrs, web
 
 from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.web.input_fields import InputField
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Declare = Callable[[Handler], Handler]
+
+
+class NoContent:
+    """The answer of an endpoint that has nothing to say: 204."""
+
+
+class Untyped:
+    """The answer of a page, or of an endpoint that does not say what it answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +51,20 @@ class Route:
     name: str | None = None
     on_all: bool = False  # the permission must hold for all executors, not only for some
     in_person: bool = False  # for people with a session, not for tokens that act for them
+    # What an endpoint takes and answers; the OpenAPI document is made of it (api/openapi).
+    answers: Any = Untyped  # a type that msgspec makes a schema of; NoContent
+    status: int = 200  # of a good answer; 204 where it is NoContent
+    media_types: tuple[str, ...] = ("application/json",)  # of a good answer
+    query: tuple[InputField[Any], ...] = ()
+    body: Any = None  # inputs, or the type of a JSON object; None: none is read
+    body_type: str = "application/json"
+    headers: tuple[InputField[Any], ...] = ()
+    conflicts: tuple[str, ...] = ()  # codes of 409
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether it says what it takes and answers."""
+        return self.answers is not Untyped
 
 
 class More(TypedDict, total=False):
@@ -50,6 +74,14 @@ class More(TypedDict, total=False):
     name: str | None
     on_all: bool
     in_person: bool
+    answers: Any
+    status: int
+    media_types: tuple[str, ...]
+    query: tuple[InputField[Any], ...]
+    body: Any
+    body_type: str
+    headers: tuple[InputField[Any], ...]
+    conflicts: tuple[str, ...]
 
 
 class Routes:
@@ -102,11 +134,12 @@ class Routes:
         return declare
 
 
-def tables_of(package: ModuleType) -> list[Routes]:
+@cache
+def tables_of(package: ModuleType) -> tuple[Routes, ...]:
     """The table `routes` of every module in a package, by the names of the modules."""
     names = sorted(found.name for found in walk_packages(package.__path__, f"{package.__name__}."))
     tables = (getattr(import_module(name), "routes", None) for name in names)
-    return [table for table in tables if isinstance(table, Routes)]
+    return tuple(table for table in tables if isinstance(table, Routes))
 
 
 _DECLARED: web.AppKey[dict[web.AbstractRoute, Route]] = web.AppKey("declared_routes")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from typing import Any
 
 from aiohttp import web
@@ -85,20 +86,33 @@ class Connection(web.RequestHandler):
 class _Site(web.BaseSite):
     """Makes a `Connection` of every connection, where aiohttp's sites make a `RequestHandler`."""
 
-    def __init__(self, runner: web.AppRunner, sock: socket.socket, header_seconds: float) -> None:
-        super().__init__(runner)
+    def __init__(
+        self,
+        runner: web.AppRunner,
+        sock: socket.socket,
+        header_seconds: float,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        super().__init__(runner, ssl_context=tls)
         self._sock = sock
         self._header_seconds = header_seconds
 
     @property
     def name(self) -> str:
         host, port = self._sock.getsockname()[:2]
-        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        scheme = "https" if self._ssl_context else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
     async def start(self) -> None:
         await super().start()
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._accept, sock=self._sock, backlog=1024)
+        self._server = await loop.create_server(
+            self._accept,
+            sock=self._sock,
+            backlog=1024,
+            ssl=self._ssl_context,
+            ssl_handshake_timeout=self._header_seconds if self._ssl_context else None,
+        )
 
     def _accept(self) -> Connection:
         server = self._runner.server
@@ -145,8 +159,19 @@ def create_runner(app: web.Application, *, shutdown_seconds: float = 5) -> web.A
 
 
 async def serve(
-    runner: web.AppRunner, sockets: list[socket.socket], *, header_seconds: float = HEADER_SECONDS
+    runner: web.AppRunner,
+    sockets: list[socket.socket],
+    *,
+    header_seconds: float = HEADER_SECONDS,
+    tls: ssl.SSLContext | None = None,
 ) -> None:
-    """Answer on the sockets until the runner is cleaned up; the runner must have been set up."""
+    """Answer on the sockets until the runner is cleaned up; the runner must have been set up.
+
+    Args:
+        runner: of the application.
+        sockets: bound and listening.
+        header_seconds: so long may a TLS handshake take, and then the header of a request.
+        tls: None: plain HTTP.
+    """
     for sock in sockets:
-        await _Site(runner, sock, header_seconds).start()
+        await _Site(runner, sock, header_seconds, tls).start()

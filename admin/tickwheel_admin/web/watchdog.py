@@ -58,6 +58,8 @@ class Watchdog:
         self._logged_at = float("-inf")
         self._unlogged = 0
         self.stalls: deque[Stall] = deque(maxlen=KEPT)
+        self.count = 0  # of all stalls since the start
+        self.seconds = 0.0  # how long they were together
 
     def start(self) -> None:
         """Call in the loop's thread."""
@@ -114,6 +116,8 @@ class Watchdog:
             request=request,
         )
         self.stalls.append(stall)
+        self.count += 1
+        self.seconds += late
         self._unlogged += 1
         if stall.at - self._logged_at < LOG_EVERY_SECONDS:
             return

@@ -31,6 +31,7 @@ from tickwheel_shared.protocol import (
 )
 from tickwheel_shared.secret_mask import hidden, mask_of
 
+from .counts import AttemptCounts
 from .in_flight import InFlightAttempts
 from .recent_claims import RecentClaims
 from .slots import Slots
@@ -62,7 +63,9 @@ class RunAdmission:
         delivery: ResultDelivery,
         links: AdminLinks,
         slots: Slots,
+        counts: AttemptCounts,
     ) -> None:
+        self._counts = counts
         self._loop = asyncio.get_running_loop()
         self._handlers = handlers
         self._in_flight = in_flight
@@ -166,6 +169,7 @@ class RunAdmission:
 
     def _refuse(self, link: Link, message: AttemptMessage, reason: Refusal, text: str = "") -> None:
         self._ended.add(claim_of(message), reason, self._loop.time())
+        self._counts.refused[reason] += 1
         if text and isinstance(message, RunRequest):
             text = hidden(mask_of(message), text)
         link.send(_refused(message, reason, text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,6 +15,9 @@ from tickwheel_executor.run.context import Run, Stop, mark_cancelled
 from tickwheel_executor.run.outcome import AttemptOutcome
 from tickwheel_executor.runner import Execution
 from tickwheel_shared.protocol import Outcome, Result, RunRequest
+
+if TYPE_CHECKING:
+    from tickwheel_executor.tracing.spans import AttemptSpan
 
 
 class InFlightAttempt:
@@ -28,17 +32,27 @@ class InFlightAttempt:
         "link",
         "request",
         "run",
+        "span",
         "started",
         "stop",
         "timer",
     )
 
-    def __init__(self, request: RunRequest, link: Link, run: Run, handler: Handler) -> None:
+    def __init__(
+        self,
+        request: RunRequest,
+        link: Link,
+        run: Run,
+        handler: Handler,
+        *,
+        span: AttemptSpan | None = None,
+    ) -> None:
         self.request = request
         self.key = key_of(request)
         self.link = link  # where it came from
         self.run = run
         self.handler = handler
+        self.span = span  # None: this node does not trace
         self.started = asyncio.get_running_loop().time()
         self.execution: Execution | None = None
         self.timer: asyncio.TimerHandle | None = None
@@ -87,6 +101,7 @@ class InFlightAttempt:
             message=outcome.message,
             retry_after_ms=outcome.retry_after_ms,
             final=outcome.final,
+            spawn=outcome.spawn,
             state=outcome.state,
             log_lines=log_lines,
             checkpoint=NULL if is_good else checkpoint,

@@ -13,6 +13,8 @@ from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET, structs
+
 from tickwheel_executor.attempt_key import Key
 from tickwheel_executor.errors import Fail
 from tickwheel_executor.handlers.decoding import decode
@@ -32,12 +34,14 @@ from tickwheel_shared.secret_mask import mask_of
 
 from .attempt import InFlightAttempt
 from .checkpoints import Checkpoints
+from .counts import AttemptCounts
 from .lease_guard import LeaseGuard
 from .progress import ProgressReporter
 from .slots import Slots
 
 if TYPE_CHECKING:
     from tickwheel_executor.runner.process_runner import ProcessRunner
+    from tickwheel_executor.tracing.spans import AttemptTracer
 
 CUT_OFF_GRACE_SECONDS = 2.0  # well within the rest of the lease
 
@@ -56,7 +60,11 @@ class InFlightAttempts:
         clock: Callable[[], int],
         on_change: Callable[[], None],
         on_progress: Callable[[Progress], None] | None = None,
+        tracer: AttemptTracer | None = None,
+        counts: AttemptCounts,
     ) -> None:
+        self._tracer = tracer
+        self._counts = counts
         self._loop = asyncio.get_running_loop()
         self._delivery = delivery
         self._shipper = shipper
@@ -110,12 +118,20 @@ class InFlightAttempts:
 
     # --- beginning --------------------------------------------------------------------------------
 
-    def warm_up(self, handlers: Handlers, *, title: str) -> None:
-        """Start a process in advance if there are handlers with isolation."""
+    def warm_up(
+        self, handlers: Handlers, *, title: str, traces_as: tuple[str, str] | None = None
+    ) -> None:
+        """Start a process in advance if there are handlers with isolation.
+
+        Args:
+            traces_as: names of service and instance in traces; None: this node does not trace.
+        """
         if handlers.pickled is not None:
             from tickwheel_executor.runner.process_runner import ProcessRunner
 
-            self._process_runner = ProcessRunner(handlers, self._loop, title=title)
+            self._process_runner = ProcessRunner(
+                handlers, self._loop, title=title, traces_as=traces_as
+            )
             self._process_runner.warm_up()
 
     def begin(self, link: Link, request: RunRequest, handler: Handler) -> None:
@@ -137,14 +153,21 @@ class InFlightAttempts:
         if request.timeout_ms is not None:
             run_input.deadline_at = self._clock() + request.timeout_ms
         save = partial(self._checkpoints.save, request, link)
-        run = Run(request, run_input, log=log, report=report, save=save)
-        attempt = InFlightAttempt(request, link, run, handler)
+        span = None if self._tracer is None else self._tracer.begin(request)
+        trace = None if span is None else span.context
+        run = Run(request, run_input, log=log, report=report, save=save, trace=trace)
+        attempt = InFlightAttempt(request, link, run, handler, span=span)
         self._by_key[attempt.key] = attempt
+        self._counts.started += 1
         if problem is not None:
             outcome = outcome_of(run, Completion(error=problem))
             self._loop.call_soon(self._ended, attempt, outcome)  # after "accepted"
             return
-        attempt.execution = self._execute(attempt, handler)
+        if span is None:
+            attempt.execution = self._execute(attempt, handler)
+        else:
+            with span.active():
+                attempt.execution = self._execute(attempt, handler)
         if request.timeout_ms is not None:
             attempt.timer = self._loop.call_later(
                 request.timeout_ms / 1000, self._timed_out, attempt
@@ -169,10 +192,14 @@ class InFlightAttempts:
         if attempt.request.stop_when_cut_off:
             self._lease_guard.watch(attempt)
             cut_off_at = self._links.cut_off_at
+        request = attempt.request
+        if attempt.span is not None and (trace := attempt.span.context) is not None:
+            request = structs.replace(
+                request, traceparent=trace.traceparent, tracestate=trace.state or UNSET
+            )
         return runner.start(
-            handler, attempt.run, attempt.request, partial(self._ended, attempt),
-            cut_off_at=cut_off_at,
-        )  # fmt: skip
+            handler, attempt.run, request, partial(self._ended, attempt), cut_off_at=cut_off_at
+        )
 
     def _on_progress(self, link: Link, request: RunRequest, fraction: float, text: str) -> None:
         progress = Progress(
@@ -220,6 +247,10 @@ class InFlightAttempts:
         self._progress.close(attempt.key)
         log_lines = self._shipper.close(attempt.run.log)
         result = attempt.make_result(outcome, checkpoint=checkpoint, log_lines=log_lines)
+        self._counts.ended[result.outcome] += 1
+        self._counts.seconds += result.duration_ms / 1000
+        if attempt.span is not None:
+            attempt.span.end(result)
         self._delivery.submit(result, attempt.link)
 
     def _is_running(self, key: Key) -> bool:

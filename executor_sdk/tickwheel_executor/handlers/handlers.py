@@ -15,7 +15,7 @@ from tickwheel_executor.errors import HandlerError
 from tickwheel_executor.run.context import Run, arguments_of
 from tickwheel_shared.protocol import MAX_SCHEMA_BYTES, MAX_SCHEMAS_BYTES
 
-from .declared_jobs import JobDeclarations
+from .declared_jobs import DeclaredWorkflow, JobDeclarations
 from .hooks import Hooks
 from .signature import Signature
 
@@ -176,11 +176,23 @@ class Handlers:
             raise HandlerError(f"job {job!r} comes too late: the executor has started")
         self.jobs.add(job, handler, fields)
 
+    def declare_workflow(self, workflow: DeclaredWorkflow, fields: Mapping[str, Any]) -> None:
+        """Propose a workflow to the admin; steps are added to it until the node starts.
+
+        Raises:
+            HandlerError: as `declare` does.
+        """
+        if self._closed:
+            raise HandlerError(
+                f"workflow {workflow.name!r} comes too late: the executor has started"
+            )
+        self.jobs.add_workflow(workflow, fields)
+
     def close(self) -> None:
         """Accept no more: the node is about to send its hello.
 
         Raises:
-            HandlerError: an invalid signature, or a job without a handler here.
+            HandlerError: an invalid signature, a job without a handler here, or a wrong workflow.
         """
         if self._closed:
             return
@@ -203,18 +215,35 @@ class Handlers:
         """The handler of that name."""
         return self._by_name.get(name)
 
-    def only(self, name: str) -> Handlers:
-        """A new set with this handler only; this one stays open.
+    def name_of(self, function: HandlerFunction) -> str:
+        """The name under which a function is registered.
+
+        Raises:
+            HandlerError: it is not, or under several names.
+        """
+        names = [name for name, handler in self._by_name.items() if handler.function == function]
+        if len(names) == 1:
+            return names[0]
+        shown = getattr(function, "__name__", repr(function))
+        if names:
+            raise HandlerError(
+                f"{shown} is registered as {' and '.join(map(repr, names))}: give one of the names"
+            )
+        raise HandlerError(f"{shown} is no handler of this executor: decorate it with handler()")
+
+    def only(self, *names: str) -> Handlers:
+        """A new set with these handlers only; this one stays open.
 
         Raises:
             HandlerError: there is no such handler.
         """
-        if name not in self._by_name:
-            raise HandlerError(self.explain_unknown(name))
-        one = Handlers()
-        one.hooks = self.hooks
-        one._by_name[name] = self._by_name[name]
-        return one
+        some = Handlers()
+        some.hooks = self.hooks
+        for name in names:
+            if name not in self._by_name:
+                raise HandlerError(self.explain_unknown(name))
+            some._by_name[name] = self._by_name[name]
+        return some
 
     @property
     def unstoppable(self) -> list[str]:

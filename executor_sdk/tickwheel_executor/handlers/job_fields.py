@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, Required, TypedDict
 
 Seconds = float | timedelta
 Instant = datetime | str  # with an offset from UTC
@@ -57,16 +57,65 @@ class ChildFields(TypedDict, total=False):
     on: Literal["success", "failure", "always"]
 
 
-class JobFields(TriggerDetails, total=False):
-    """A job: its own fields, and its triggers, or one trigger in short form."""
+class AlarmLimits(TypedDict, total=False):
+    """From when on something is the matter; docs/alarms.md says which kind has which of these."""
 
-    description: str
-    owner: str
-    tags: Sequence[str]
-    parameters: Mapping[str, Any]
-    priority: int
-    timeout_seconds: Seconds
-    start_within_seconds: Seconds
+    count: int
+    seconds: Seconds
+    factor: float
+    by: str | time  # a time of the day
+    timezone: str
+    calendar: str
+
+
+class AlarmQuiet(TypedDict, total=False):
+    """When nothing is told: what happens then is told together at their end."""
+
+    from_time: str | time
+    to_time: str | time
+    calendar: str
+    timezone: str
+    pierced_by_errors: bool
+
+
+class AlarmFields(TypedDict, total=False):
+    """One of `alarms`: a rule about this job."""
+
+    kind: Required[
+        Literal[
+            "failed",
+            "try_failed",
+            "timed_out",
+            "lost",
+            "skipped",
+            "started_late",
+            "slow",
+            "deadline_missed",
+            "failing_streak",
+            "retry_failed",
+            "last_failed",
+            "failure_rate",
+            "trigger_error",
+            "approval_waits",
+        ]
+    ]
+    name: str  # unique within the job; its kind when omitted
+    severity: Literal["error", "warning"]
+    channels: Sequence[str]  # names of channels
+    limits: AlarmLimits
+    own_text: str
+    quiet: AlarmQuiet
+    repeat_every_seconds: Seconds
+    escalate_after_seconds: Seconds
+    escalate_to: Sequence[str]  # names of channels
+    tell_recovery: bool
+    group_window_seconds: Seconds
+    additional: bool
+    enabled: bool
+
+
+class RoutingFields(TypedDict, total=False):
+    """Where a run takes place."""
 
     routing: str
     shards: int
@@ -74,11 +123,16 @@ class JobFields(TriggerDetails, total=False):
     selector: str
     hash_by: str
 
-    blocking: str
-    concurrency: int
-    max_waiting: int
-    when_cut_off: str
-    hold_lost_seconds: Seconds
+
+class PoolFields(TypedDict, total=False):
+    """The limit across jobs that a run counts for."""
+
+    pool: str  # its name
+    pool_slots: int  # that each run takes
+
+
+class RetryFields(TypedDict, total=False):
+    """When a run is tried again."""
 
     retries: int
     retry_delay_seconds: Seconds
@@ -88,7 +142,26 @@ class JobFields(TriggerDetails, total=False):
     retry_on: Sequence[Literal["failed", "timed_out"]]
     retry_on_lost: bool
 
+
+class WorkflowFields(TriggerDetails, total=False):
+    """A job, but for what a workflow leaves to its steps."""
+
+    description: str
+    owner: str
+    tags: Sequence[str]
+    parameters: Mapping[str, Any]
+    priority: int
+    timeout_seconds: Seconds
+    start_within_seconds: Seconds
+
+    blocking: str
+    concurrency: int
+    max_waiting: int
+    when_cut_off: str
+    hold_lost_seconds: Seconds
+
     children: Sequence[ChildFields]
+    alarms: Sequence[AlarmFields]
     triggers: Sequence[TriggerFields]
 
     # One trigger in short form: one of these says when it fires; the rest is as above.
@@ -99,6 +172,16 @@ class JobFields(TriggerDetails, total=False):
     at: Instant  # once
 
 
+class JobFields(RoutingFields, PoolFields, RetryFields, WorkflowFields, total=False):
+    """A job: its own fields, and its triggers, or one trigger in short form."""
+
+
 TRIGGER_DETAILS = tuple(TriggerDetails.__annotations__)
 TRIGGER_FIELDS = tuple(TriggerFields.__annotations__)
+ALARM_FIELDS = tuple(AlarmFields.__annotations__)
+PARTS_OF_ALARMS = {
+    "limits": tuple(AlarmLimits.__annotations__),
+    "quiet": tuple(AlarmQuiet.__annotations__),
+}
+WORKFLOW_FIELDS = tuple(WorkflowFields.__annotations__)
 JOB_FIELDS = tuple(JobFields.__annotations__)

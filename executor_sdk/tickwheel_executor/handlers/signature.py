@@ -8,7 +8,7 @@ handler takes nothing but the run, it accepts any parameters, in `run.parameters
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -55,6 +55,7 @@ class Signature:
         self._names = {f"f{index}": each.name for index, each in enumerate(self._named)}
         self._fields = tuple(self._names.items())
         self._known = frozenset(self._names.values())
+        self._types = types
         self._struct = types.struct(self._names, self._named, lenient=extra is not None)
         self._decoder = msgspec.json.Decoder(self._struct)
         # JSON Schema of the parameters; None: it accepts any.
@@ -91,6 +92,32 @@ class Signature:
             self._add_extra(arguments, parameters, self._extra)
         return arguments
 
+    def problems(self, parameters: Mapping[str, Any], *, later: Collection[str]) -> Iterator[str]:
+        """Everything in which parameters do not match.
+
+        Args:
+            later: names of those whose values are not known yet.
+        """
+        if not self.takes_parameters:
+            return
+        for each in self._named:
+            if each.name not in parameters:
+                if each.default is each.empty:
+                    yield f"parameters: {each.name}: is required"
+                continue
+            if each.name in later:
+                continue
+            try:
+                self._types.decoder(each).decode(msgspec.json.encode(parameters[each.name]))
+            except (msgspec.DecodeError, RecursionError) as error:
+                yield _at(str(error), prefix=each.name)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - code of a type, as in `read`
+                yield f"parameters: {each.name}: {describe(error)}"
+        if self._extra is None:
+            for name in parameters:
+                if name not in self._known:
+                    yield self._unknown(name)
+
     def _add_extra(
         self, arguments: dict[str, Any], parameters: Raw, decoder: msgspec.json.Decoder[Any]
     ) -> None:
@@ -110,9 +137,12 @@ class Signature:
         found = message.partition("unknown field `")[2].partition("`")[0]
         if not found or " - at " in message:
             return _at(message)
-        close = get_close_matches(found, self._known, n=1)
+        return self._unknown(found)
+
+    def _unknown(self, name: str) -> str:
+        close = get_close_matches(name, self._known, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"it takes {_listed(self._known)}"
-        return f"parameters: {found}: the handler takes no such parameter; {hint}"
+        return f"parameters: {name}: the handler takes no such parameter; {hint}"
 
     def _refuse_what_has_no_name(self) -> None:
         """Parameters of a run are passed by name, so positional-only parameters are refused."""

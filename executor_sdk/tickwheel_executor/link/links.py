@@ -62,6 +62,10 @@ class AdminLinks:
         # A copy: threads call this too, while links come and go.
         return any(link.is_open for link in list(self._links.values()))
 
+    def states(self) -> dict[str, bool]:
+        """Base URL of each admin, and whether it can be reached; threads may ask."""
+        return {url: link.is_open for url, link in list(self._links.items())}
+
     def open_links(self) -> list[Link]:
         """Links that accept messages."""
         return [link for link in self._links.values() if link.is_open]

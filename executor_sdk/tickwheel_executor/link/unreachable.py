@@ -8,6 +8,7 @@ import ssl
 import aiohttp
 
 from tickwheel_executor.errors import ConnectError, UnauthorizedError
+from tickwheel_shared.protocol import CERTIFICATE_MISSING, ERROR_HEADER
 
 _AWAY = (500, 502, 503, 504)  # an admin, or a proxy before it, that is starting or broken
 
@@ -22,7 +23,7 @@ def explain(error: Exception, url: str) -> ConnectError:
         reason = getattr(error.certificate_error, "verify_message", error.certificate_error)
         return ConnectError(
             f"its certificate is not trusted ({reason}); if it comes from an authority of your "
-            "own, name its file in SSL_CERT_FILE"
+            "own, name its file in ca_file or TICKWHEEL_CA_FILE"
         )
     if isinstance(error, aiohttp.ClientConnectorSSLError):
         return ConnectError(
@@ -40,6 +41,11 @@ def explain(error: Exception, url: str) -> ConnectError:
 
 def _answered(error: aiohttp.WSServerHandshakeError) -> ConnectError:
     status = error.status
+    if error.headers is not None and error.headers.get(ERROR_HEADER) == CERTIFICATE_MISSING:
+        return ConnectError(
+            "it lets nodes in only with a client certificate, and none came; set client_cert, and "
+            "connect without a proxy that ends TLS"
+        )
     if status in (401, 403):
         return UnauthorizedError(f"it answered {status}")
     if status in _AWAY:

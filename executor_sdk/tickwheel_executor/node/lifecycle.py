@@ -6,8 +6,10 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import SystemRandom
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from tickwheel_executor.errors import ConfigurationError
@@ -17,8 +19,13 @@ from tickwheel_executor.logs.capture import capture
 from tickwheel_executor.process import forks
 from tickwheel_executor.settings import NodeSettings
 from tickwheel_executor.spool.file_spool import FileSpool
+from tickwheel_shared.otel import TracingError
 
+from .metrics import NodeMetrics
 from .node import Node
+
+if TYPE_CHECKING:
+    from tickwheel_executor.tracing.spans import AttemptTracer
 
 _logger = logging.getLogger("tickwheel.executor")
 
@@ -43,6 +50,7 @@ class NodeLifecycle:
         self._spool_dir = spool_dir
         self._grace_seconds = grace_seconds
         self._node: Node | None = None
+        self._tracer: AttemptTracer | None = None  # of the newest node
         self._spool: FileSpool | None = None  # of the newest node
         forks.watch(self)
 
@@ -50,7 +58,8 @@ class NodeLifecycle:
         """Create a node on the running loop; returns when its spool is open.
 
         Raises:
-            ConfigurationError: it was already started.
+            ConfigurationError: it was already started; or the environment asks for an exporter of
+                traces that is not installed.
             SpoolError: the spool cannot be used.
         """
         if self._node is not None:
@@ -59,13 +68,15 @@ class NodeLifecycle:
         random = SystemRandom()
         directory = self._spool_dir or _default_spool_dir(settings.executor)
         self._spool = spool = FileSpool(directory, f"{random.getrandbits(128):032x}")
+        self._tracer = _tracer_of(settings)
         self._node = node = Node(
             settings,
             self._handlers,
-            connect=connect,
+            connect=partial(connect, tls=settings.tls),
             spool=spool,
             clock=lambda: time.time_ns() // 1_000_000,
             random=random,
+            tracer=self._tracer,
         )
         _logger.info(
             "executor %s, node %s: %d handlers, %d slots, admins %s, spool %s",
@@ -88,6 +99,11 @@ class NodeLifecycle:
             spool.give_up()
             raise
 
+    def metrics(self) -> NodeMetrics:
+        """Numbers of the node; zeros, if there is none."""
+        node = self._node  # a thread may ask while another stops it
+        return NodeMetrics() if node is None else node.metrics()
+
     async def until_refused(self) -> str:
         """Wait until every configured admin has refused the node and none ever welcomed it; why."""
         if self._node is None:
@@ -101,6 +117,8 @@ class NodeLifecycle:
             return True
         try:
             clean = await node.drain(self._grace_seconds)
+            if self._tracer is not None:
+                await self._tracer.flush()
         except BaseException:  # cancelled while draining: nothing may continue in the background
             node.abort(break_channels=True)
             spool.give_up()  # unlocked, so that the next node delivers its results
@@ -115,6 +133,18 @@ class NodeLifecycle:
     def forked(self) -> None:
         """In a child: the node is the parent's."""
         self._node = None
+
+
+def _tracer_of(settings: NodeSettings) -> AttemptTracer | None:
+    if not settings.tracing:
+        return None
+    # Only here: OpenTelemetry is an extra, and who does not trace must not wait for it.
+    from tickwheel_executor.tracing.spans import AttemptTracer
+
+    try:
+        return AttemptTracer.of_process(service=settings.executor, instance=settings.name)
+    except TracingError as error:
+        raise ConfigurationError([str(error)]) from None
 
 
 def _default_spool_dir(executor: str) -> Path:

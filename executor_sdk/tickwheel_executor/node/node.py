@@ -32,10 +32,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import copy_context
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tickwheel_executor.attempt_key import Key
 from tickwheel_executor.attempts.admission import RunAdmission
+from tickwheel_executor.attempts.counts import AttemptCounts
 from tickwheel_executor.attempts.in_flight import InFlightAttempts
 from tickwheel_executor.attempts.slots import Slots
 from tickwheel_executor.errors import SpoolError
@@ -69,7 +70,11 @@ from tickwheel_shared.protocol import (
     Welcome,
 )
 
+from .metrics import NodeMetrics
 from .shutdown import Shutdown
+
+if TYPE_CHECKING:
+    from tickwheel_executor.tracing.spans import AttemptTracer
 
 _logger = logging.getLogger("tickwheel.node")
 
@@ -91,7 +96,9 @@ class Node:
         clock: Callable[[], int],
         random: Random,
         on_progress: Callable[[Progress], None] | None = None,
+        tracer: AttemptTracer | None = None,
     ) -> None:
+        self._tracer = tracer
         self.key = f"{random.getrandbits(128):032x}"
         self._settings = settings
         self._handlers = handlers
@@ -99,6 +106,7 @@ class Node:
         self._clock = clock
         self._on_progress = on_progress
         self._slots = Slots(settings.slots)
+        self._counts = AttemptCounts()
         self._started = False
         self._stopped = False
         self._background: list[asyncio.Task[None]] = []
@@ -125,7 +133,12 @@ class Node:
             self._background.append(
                 self._loop.create_task(_forever(part), name=f"tickwheel {part.__name__}")
             )
-        self._in_flight.warm_up(self._handlers, title=f"node {self._settings.name}")
+        name = self._settings.name
+        self._in_flight.warm_up(
+            self._handlers,
+            title=f"node {name}",
+            traces_as=None if self._tracer is None else (self._settings.executor, name),
+        )
         self._links.start()
 
     def _put_together(self) -> None:
@@ -148,6 +161,8 @@ class Node:
             clock=self._clock,
             on_change=self._shutdown.changed,
             on_progress=self._on_progress,
+            tracer=self._tracer,
+            counts=self._counts,
         )
         self._admission = RunAdmission(
             handlers=self._handlers,
@@ -155,6 +170,7 @@ class Node:
             delivery=self._delivery,
             links=self._links,
             slots=self._slots,
+            counts=self._counts,
         )
         self._receivers: dict[type, Callable[[Link, Any], None]] = {
             RunRequest: self._admission.on_run,
@@ -219,6 +235,21 @@ class Node:
             if now >= adopt_at:
                 adopt_at = now + _ADOPT_SECONDS
                 await self._delivery.adopt()
+
+    def metrics(self) -> NodeMetrics:
+        """Numbers of this moment; threads may ask, too."""
+        counts = self._counts
+        return NodeMetrics(
+            started=counts.started,
+            ended={str(outcome): number for outcome, number in counts.ended.items()},
+            ended_seconds=counts.seconds,
+            refused={str(reason): number for reason, number in counts.refused.items()},
+            running=self._slots.in_use,
+            slots=self._slots.capacity,
+            unreported=len(self._delivery) if self._started else 0,
+            spool_works=not (self._started and self._delivery.trouble),
+            admins=self._links.states(),
+        )
 
     # --- LinkOwner --------------------------------------------------------------------------------
 

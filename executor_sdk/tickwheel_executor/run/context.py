@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -16,18 +16,22 @@ from tickwheel_executor.errors import (
     CheckpointError,
     OutsideRunError,
     RunCancelledError,
+    SpawnError,
     StateUnavailableError,
 )
 from tickwheel_executor.text import clean, cut
 from tickwheel_shared.protocol import (
     MAX_CHECKPOINT_BYTES,
     MAX_MESSAGE_CHARS,
+    MAX_SPAWNED_BYTES,
+    MAX_SPAWNED_ITEMS,
     MAX_STATE_BYTES,
     Outcome,
     RunRequest,
     Script,
 )
 from tickwheel_shared.secret_mask import hidden
+from tickwheel_shared.trace_context import TraceContext, read_trace_context
 
 from .log import RunLog
 
@@ -83,9 +87,11 @@ class Run:
         "_report",
         "_request",
         "_save",
+        "_spawned",
         "_state",
         "_stop",
         "_stop_seconds",
+        "_trace",
         "log",
         "parameters",
     )
@@ -98,7 +104,9 @@ class Run:
         log: RunLog,
         report: Callable[[float, str], None],
         save: Callable[[msgspec.Raw], None],
+        trace: TraceContext | None = None,
     ) -> None:
+        """`trace`: of the attempt; None: that of the request, if it has one."""
         self._request = request
         self._arguments = run_input.arguments
         self._report = report
@@ -106,6 +114,8 @@ class Run:
         self._checkpoint = run_input.checkpoint
         self._deadline_at = run_input.deadline_at
         self._save = save
+        self._spawned: list[msgspec.Raw] | None = None  # None: spawn was not called
+        self._trace = _trace_of(request) if trace is None else trace
         self._stop: Stop | None = None
         self._stop_seconds = _STOP_SECONDS
         self.parameters = run_input.parameters
@@ -140,7 +150,7 @@ class Run:
 
     @property
     def origin(self) -> str:
-        """What started the run: schedule, misfire, manual, api, retry or child."""
+        """What started the run: schedule, misfire, manual, api, retry, child or backfill."""
         return self._request.origin
 
     @property
@@ -162,6 +172,23 @@ class Run:
         if isinstance(due_at, msgspec.UnsetType):
             return self.scheduled_at
         return _EPOCH + timedelta(milliseconds=due_at)
+
+    @property
+    def interval_start(self) -> datetime | None:
+        """Where the time begins that the run is about, in UTC: its schedule's instant before.
+
+        None for runs that no schedule asked for, for those of a fixed delay, for the first one of a
+        schedule, and when the admin has an older version.
+        """
+        start = self._request.interval_start
+        if isinstance(start, msgspec.UnsetType):
+            return None
+        return _EPOCH + timedelta(milliseconds=start)
+
+    @property
+    def interval_end(self) -> datetime | None:
+        """Where that time ends: `scheduled_at`; None when there is no `interval_start`."""
+        return None if self.interval_start is None else self.scheduled_at
 
     @property
     def deadline(self) -> datetime | None:
@@ -197,6 +224,60 @@ class Run:
         """
         script = self._request.script
         return None if isinstance(script, msgspec.UnsetType) else script
+
+    @property
+    def item(self) -> Any:
+        """The item that this run is about, of those that `spawn` was given; else None."""
+        item = self._request.item
+        return None if isinstance(item, msgspec.UnsetType) else msgspec.json.decode(item)
+
+    def spawn(self, items: Iterable[Any]) -> None:
+        """Spread the work of a workflow's step: each item becomes a run of it, with `run.item`.
+
+        They are handed over with the result when the handler returns, and begin then; a run that
+        does not succeed spawns nothing, and its next try anew. The step ends with the last of them,
+        and its result is the list of theirs, in the order of the items. May be called several
+        times.
+
+        Args:
+            items: any JSON but None; at most 10,000 and 256 KiB in all.
+
+        Raises:
+            SpawnError: this run may not spawn, there are too many items, or one is not JSON.
+        """
+        if self._request.may_spawn is not True:
+            raise SpawnError(_why_not_spawn(self._request))
+        found = [] if self._spawned is None else list(self._spawned)
+        for each in items:
+            data, problem = encode(each, what=f"item {len(found)}", limit=MAX_SPAWNED_BYTES)
+            if problem or each is None:
+                raise SpawnError(problem or f"item {len(found)} is None, which is no item")
+            if self.log.mask is not None:
+                data = self.log.mask.hide_json(data, limit=MAX_SPAWNED_BYTES)
+                if bytes(data) == b"null":
+                    raise SpawnError(f"item {len(found)} is too large with its secrets hidden")
+            found.append(data)
+            if len(found) > MAX_SPAWNED_ITEMS:
+                raise SpawnError(f"more than {MAX_SPAWNED_ITEMS:,} items; let an item be several")
+        size = sum(len(bytes(each)) + 1 for each in found) + 1
+        if size > MAX_SPAWNED_BYTES:
+            raise SpawnError(
+                f"the items are {size:,} bytes of JSON; the limit is {MAX_SPAWNED_BYTES:,}: pass "
+                "the addresses of their data instead"
+            )
+        self._spawned = found
+
+    @property
+    def trace_headers(self) -> dict[str, str]:
+        """W3C headers for calls of other services; empty if the run is part of no trace.
+
+        They work without OpenTelemetry, too: `session.get(url, headers=run.trace_headers)`.
+        """
+        trace = self._trace
+        if trace is None:
+            return {}
+        headers = {"traceparent": trace.traceparent}
+        return headers | {"tracestate": trace.state} if trace.state else headers
 
     def progress(self, fraction: float, text: str = "") -> None:
         """Report progress, `fraction` from 0 to 1. Only the latest counts: call it freely."""
@@ -269,6 +350,31 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.id} attempt {self.attempt} of job {self.job!r}>"
+
+
+def _trace_of(request: RunRequest) -> TraceContext | None:
+    parent, state = request.traceparent, request.tracestate
+    if isinstance(parent, msgspec.UnsetType):
+        return None
+    return read_trace_context(parent, "" if isinstance(state, msgspec.UnsetType) else state)
+
+
+def _why_not_spawn(request: RunRequest) -> str:
+    if not isinstance(request.item, msgspec.UnsetType):
+        return "this run is about an item that was spawned itself: it may not spawn further"
+    if request.origin != "step":
+        return "only the run of a workflow's step may spawn; for others, declare a workflow"
+    return (
+        "this run may not spawn: it is an item of a for_each or a shard, or its admin is too old "
+        "to take items"
+    )
+
+
+def spawned_by(run: Run) -> msgspec.Raw | msgspec.UnsetType:
+    """JSON list of the items that the handler has spawned; UNSET: it did not."""
+    if run._spawned is None:
+        return msgspec.UNSET
+    return msgspec.Raw(msgspec.json.encode(run._spawned))
 
 
 def mark_cancelled(run: Run, stop: Stop) -> None:

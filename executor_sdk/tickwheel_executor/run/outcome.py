@@ -19,7 +19,7 @@ from tickwheel_shared.protocol import (
 )
 from tickwheel_shared.secret_mask import SecretMask, hidden
 
-from .context import Run, state_left_by, stop_of
+from .context import Run, spawned_by, state_left_by, stop_of
 
 _STOP_ERRORS = (asyncio.CancelledError, RunCancelledError)  # the handler stopped as requested
 _GOOD_ENDS = (Outcome.SUCCEEDED, Outcome.SKIPPED)  # after these the state is saved
@@ -42,6 +42,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     final: bool = False
     result: msgspec.Raw = NULL
     state: msgspec.Raw = NULL
+    spawn: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET  # items of a workflow's step
 
 
 def outcome_of(run: Run, completion: Completion) -> AttemptOutcome:
@@ -118,6 +119,8 @@ def _kept(run: Run, value: object, outcome: AttemptOutcome) -> AttemptOutcome:
         if problem:  # the next run would continue from a wrong state
             run.log.error("%s", problem)
             return _failed(problem)
+    if outcome.kind is Outcome.SUCCEEDED:
+        outcome = msgspec.structs.replace(outcome, spawn=spawned_by(run))
     if result is NULL and state is NULL:
         return outcome
     return msgspec.structs.replace(outcome, result=result, state=state)

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import nullcontext
 from typing import Any
 
 from tickwheel_executor.logs.capture import capture, set_up_logging
@@ -70,17 +71,25 @@ class ChildProcess:
         """Run assignments until the node needs this process no more."""
         setup = self._first_message()
         code = LoadedCode(setup)
+        traces = None
+        if setup.traces_as is not None:
+            from tickwheel_executor.tracing.pool_process import PoolProcessTraces
+
+            service, instance = setup.traces_as
+            traces = PoolProcessTraces(service=service, instance=instance)
         set_up_logging(setup.log_level)
         capture.begin()
         threading.Thread(target=self._listen, name="tickwheel-listen", daemon=True).start()
         self._node.send(ReadySignal())
         while (work := self._work.get()) is not None:
             run = ProcessRun(work, code, self._node, self._interrupt)
+            place = nullcontext() if traces is None else traces.active(work.request)
             with self._lock:
                 self._run = run
                 if self._stop is not None:
                     run.stop(self._stop)
-            ended = run.execute()
+            with place:
+                ended = run.execute()
             with self._lock:
                 self._run = self._stop = self._cut_off_at = self._die_at = None
                 self._busy = False

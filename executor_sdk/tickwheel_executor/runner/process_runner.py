@@ -40,13 +40,21 @@ _JOIN_SECONDS = 4.0  # longer than a process takes to exit
 class ProcessRunner:
     """Starts process handlers. The node's slots limit them, so none waits for a process."""
 
-    def __init__(self, handlers: Handlers, loop: asyncio.AbstractEventLoop, *, title: str) -> None:
+    def __init__(
+        self,
+        handlers: Handlers,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        title: str,
+        traces_as: tuple[str, str] | None = None,
+    ) -> None:
+        """`traces_as`: names of service and instance in traces; None: the node does not trace."""
         self.loop = loop
         self.context = copy_context()
         self.guard = ProcessGuard()
         # Starting takes CPU time: hundreds at once would delay heartbeats.
         self.starting = threading.BoundedSemaphore(os.cpu_count() or 1)
-        self.setup = _setup(handlers)
+        self.setup = _setup(handlers, traces_as)
         self.title = title
         self._idle: list[_PoolMember] = []
         self._all: dict[_PoolMember, None] = {}
@@ -254,7 +262,7 @@ class _PoolMember:
             )
 
 
-def _setup(handlers: Handlers) -> Setup:
+def _setup(handlers: Handlers, traces_as: tuple[str, str] | None) -> Setup:
     pickled = handlers.pickled
     assert pickled is not None  # noqa: S101 (else there is no pool)
     main: Any = sys.modules.get("__main__")
@@ -268,4 +276,5 @@ def _setup(handlers: Handlers) -> Setup:
         main_path=str(Path(path).absolute()) if wanted and spec is None and path else None,
         handlers=dict(pickled.handlers),
         hooks=pickled.hooks,
+        traces_as=traces_as,
     )

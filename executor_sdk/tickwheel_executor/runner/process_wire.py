@@ -29,6 +29,7 @@ class Setup(_Message, frozen=True, kw_only=True):
     log_level: int  # of the node's root logger
     handlers: dict[str, bytes]  # pickled functions, by name
     hooks: bytes  # pickled pair: on_started, on_ended
+    traces_as: tuple[str, str] | None = None  # service and instance; None: it does not trace
 
 
 class RunAssignment(_Message, frozen=True, kw_only=True):

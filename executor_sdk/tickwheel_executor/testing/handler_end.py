@@ -39,6 +39,7 @@ class HandlerEnd:
     retry_after: float | None  # delay of Retry in seconds
     final: bool  # Fail: no further try
     seconds: float  # duration of the handler
+    spawned: list[Any] | None = None  # items of `run.spawn`; None: it was not called
 
     @property
     def succeeded(self) -> bool:
@@ -83,6 +84,7 @@ def end_of(
         retry_after=None if result.retry_after_ms is None else result.retry_after_ms / 1000,
         final=result.final,
         seconds=result.duration_ms / 1000,
+        spawned=None if isinstance(result.spawn, msgspec.UnsetType) else _decoded(result.spawn),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from tickwheel_shared.protocol import Hello
+from tickwheel_shared.trace_context import read_trace_context
 
 from .attempts import FakeAttempt
 from .dispatcher import FakeDispatcher, described
@@ -79,17 +80,26 @@ class HttpApi:
         key = (job_id, request.headers.get("Idempotency-Key", ""))
         if not key[1] or key not in self._by_key:
             self._by_key[key] = run_id = self._next_run()
-            await self._dispatch(run_id, job_id, await request.json())
+            body: Mapping[str, Any] = await request.json()
+            await self._dispatch(run_id, job_id, body, request.headers.get("traceparent"))
         return web.json_response({"run_id": self._by_key[key]})
 
-    async def _dispatch(self, run_id: int, job_id: int, body: Mapping[str, Any]) -> None:
+    async def _dispatch(
+        self, run_id: int, job_id: int, body: Mapping[str, Any], traceparent: str | None
+    ) -> None:
         job = self._jobs[job_id - 1]
+        trace = read_trace_context(traceparent)
         await self._dispatcher.dispatch(
             run_id,
             job.handler,
             body.get("parameters", {}),
             node=body.get("node"),
-            fields={"job": job.name, "job_id": job_id, "origin": "api"},
+            fields={
+                "job": job.name,
+                "job_id": job_id,
+                "origin": "api",
+                "traceparent": None if trace is None else trace.traceparent,
+            },
         )
 
     async def _show_run(self, request: web.Request) -> web.Response:

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Unpack
 
 from tickwheel_executor.client.call import Call
 from tickwheel_executor.errors import HandlerError
 from tickwheel_executor.executor import Executor
 from tickwheel_executor.handlers.handlers import Handlers
-from tickwheel_executor.logs.capture import capture
-from tickwheel_executor.node.node import Node
-from tickwheel_executor.settings import NodeSettings
-from tickwheel_shared.protocol import Progress, RunRequest
+from tickwheel_shared.protocol import RunRequest
 
-from .attempts import FakeAttempt
-from .handler_end import HandlerEnd, ReportedProgress
-from .memory import MemoryChannel, MemorySpool
+from .handler_end import HandlerEnd
+from .memory_node import MemoryNode
 from .requests import RunFields, make_request
-from .session import FakeAdminState
-
-_URL = "http://run-handler.invalid"
-_GRACE_SECONDS = 5.0  # the handler has ended by then; what it started may not have
 
 
 def run_handler(
@@ -50,8 +38,9 @@ def run_handler(
         name: Name of the handler; required with an Executor.
         cancel_after: Seconds after which the run is cancelled.
         fields: `state` (None: the job has no state), `checkpoint`, `try_number`, `max_tries`,
-            `shard_index`, `shard_total`, `scheduled_at` and `due_at` (aware datetimes), `origin`,
-            `recovering`, `timeout` (seconds), `job`, `job_id` and `script`.
+            `shard_index`, `shard_total`, `scheduled_at`, `due_at` and `interval_start` (aware
+            datetimes), `origin`, `recovering`, `timeout` (seconds), `job`, `job_id`,
+            `traceparent`, `script`, and of a workflow's step `may_spawn` and `item`.
 
     Raises:
         HandlerError: it cannot be registered, or there is no such handler.
@@ -75,43 +64,5 @@ def _only(handler: Callable[..., Any] | Executor, name: str | None) -> tuple[Han
 
 
 async def _run(handlers: Handlers, request: RunRequest, cancel_after: float | None) -> HandlerEnd:
-    progress: list[ReportedProgress] = []
-
-    def on_progress(report: Progress) -> None:
-        progress.append(ReportedProgress(report.fraction, report.text))
-
-    ready = asyncio.Event()
-    channel = MemoryChannel(FakeAdminState(), on_change=ready.set)
-
-    async def connect(url: str, token: str) -> MemoryChannel:
-        return channel
-
-    settings = NodeSettings(
-        executor="test", admins=(_URL,), token="", name="run_handler", slots=1, labels={}
-    )
-    node = Node(
-        settings,
-        handlers,
-        connect=connect,
-        spool=MemorySpool(),
-        clock=lambda: time.time_ns() // 1_000_000,
-        random=random.Random(),
-        on_progress=on_progress,
-    )
-    attempt = FakeAttempt(request)
-    capture.begin()
-    try:
-        await node.start()
-        await ready.wait()
-        channel.session.dispatch(attempt)
-        if cancel_after is not None:
-            loop = asyncio.get_running_loop()
-            loop.call_later(cancel_after, channel.session.cancel, request)
-        end = await attempt.end()
-        await node.drain(_GRACE_SECONDS)
-    except BaseException:  # cancelled or refused: nothing may continue after the test
-        node.abort(break_channels=True)
-        raise
-    finally:
-        capture.end()
-    return replace(end, progress=progress)  # all reports: a node sends only some of them
+    async with MemoryNode(handlers, name="run_handler") as node:
+        return await node.run(request, cancel_after=cancel_after)

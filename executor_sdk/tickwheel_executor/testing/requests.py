@@ -13,6 +13,7 @@ from tickwheel_executor.as_json import NULL, encode
 from tickwheel_shared.protocol import (
     MAX_CHECKPOINT_BYTES,
     MAX_PARAMETERS_BYTES,
+    MAX_SPAWNED_BYTES,
     MAX_STATE_BYTES,
     RunRequest,
     Script,
@@ -30,12 +31,16 @@ class RunFields(TypedDict, total=False):
     shard_total: int
     scheduled_at: datetime | None  # aware; None: now
     due_at: datetime | None  # aware; None: at scheduled_at
-    origin: str  # schedule, misfire, manual, api, retry, child
+    interval_start: datetime | None  # aware; None: no data interval
+    origin: str  # schedule, misfire, manual, api, retry, child, backfill
     recovering: bool  # an earlier attempt was lost
     timeout: float | None  # seconds
     job: str | None  # name of the job; None: that of the handler
     job_id: int
     script: Script | None  # of a script job
+    traceparent: str | None  # W3C Trace Context; None: it is part of no trace
+    may_spawn: bool  # the run is that of a workflow's step
+    item: Any  # that a run of the step has spawned; None: none
     secrets: Sequence[str]  # values among the parameters that are hidden in what the run writes
 
 
@@ -52,12 +57,16 @@ def make_request(
     shard_total: int = 1,
     scheduled_at: datetime | None = None,
     due_at: datetime | None = None,
+    interval_start: datetime | None = None,
     origin: str = "manual",
     recovering: bool = False,
     timeout: float | None = None,
     job: str | None = None,
     job_id: int = 1,
     script: Script | None = None,
+    traceparent: str | None = None,
+    may_spawn: bool = False,
+    item: Any = None,
     secrets: Sequence[str] = (),
 ) -> RunRequest:
     """The request for one attempt of a run.
@@ -65,7 +74,8 @@ def make_request(
     Raises:
         ValueError: a value is not JSON or too large, or a datetime is naive.
     """
-    for name, moment in (("scheduled_at", scheduled_at), ("due_at", due_at)):
+    instants = {"scheduled_at": scheduled_at, "due_at": due_at, "interval_start": interval_start}
+    for name, moment in instants.items():
         if moment is not None and moment.tzinfo is None:
             raise ValueError(f"{name} is naive: give it a time zone")
     at = time.time() if scheduled_at is None else scheduled_at.timestamp()
@@ -79,7 +89,8 @@ def make_request(
         handler=handler,
         parameters=_json(dict(parameters), "the parameters", MAX_PARAMETERS_BYTES),
         scheduled_at=round(at * 1000),
-        due_at=msgspec.UNSET if due_at is None else round(due_at.timestamp() * 1000),
+        due_at=_instant(due_at),
+        interval_start=_instant(interval_start),
         timeout_ms=None if timeout is None else round(timeout * 1000),
         try_number=try_number,
         max_tries=max(max_tries, try_number),
@@ -90,8 +101,15 @@ def make_request(
         checkpoint=_json(checkpoint, "the checkpoint", MAX_CHECKPOINT_BYTES),
         recovering=recovering,
         script=msgspec.UNSET if script is None else script,
+        may_spawn=may_spawn or msgspec.UNSET,
+        item=msgspec.UNSET if item is None else _json(item, "the item", MAX_SPAWNED_BYTES),
         secrets=list(secrets) or msgspec.UNSET,
+        traceparent=msgspec.UNSET if traceparent is None else traceparent,
     )
+
+
+def _instant(moment: datetime | None) -> int | msgspec.UnsetType:
+    return msgspec.UNSET if moment is None else round(moment.timestamp() * 1000)
 
 
 def _json(value: object, what: str, limit: int) -> msgspec.Raw:

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+from msgspec import structs
+
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.planning.fires import start_by_again
 from tickwheel_admin.domain.runs import moves as run_moves
-from tickwheel_admin.domain.runs.run import CHECK_MS, CUT_OFF, LIVE, Move, Run, RunState
+from tickwheel_admin.domain.runs.run import CHECK_MS, CUT_OFF, LIVE, Move, Origin, Run, RunState
+from tickwheel_admin.domain.workflows.states import StepRunKind, kind_of
 from tickwheel_shared.protocol import (
+    MAX_SPAWNED_BYTES,
+    MAX_SPAWNED_ITEMS,
     Accepted,
     Cancel,
     CancelReason,
@@ -142,19 +148,50 @@ def on_result(
         return Answer(reply=receipt(Receipt.ALREADY_RECORDED))
     if run.state not in LIVE and _only_confirms_loss(run, result):
         return Answer(reply=receipt(Receipt.ALREADY_RECORDED))
+    items, problem = spawned_items(run, result)
     move = run_moves.ended(
         run,
-        result.outcome,
+        Outcome.FAILED if problem else result.outcome,
         config.retry,
         duration_ms=result.duration_ms,
         result=bytes(result.result).decode(),
-        message=result.message or None,
+        message=problem or result.message or None,
         log_lines=result.log_lines,
         now=now,
         retry_after_ms=result.retry_after_ms,
-        final=result.final,
+        final=result.final or problem is not None,
     )
+    if items is not None and move.after.state is RunState.SUCCEEDED:
+        move = structs.replace(move, after=run_moves.having_spawned(move.after, len(items)))
     return Answer(move=move, reply=receipt(Receipt.RECORDED))
+
+
+def spawned_items(run: Run, result: Result) -> tuple[list[msgspec.Raw] | None, str | None]:
+    """The items that a result hands over, None if it hands over none; and what forbids it."""
+    spawn = result.spawn
+    if isinstance(spawn, msgspec.UnsetType) or result.outcome is not Outcome.SUCCEEDED:
+        return None, None
+    if not may_spawn(run):
+        return None, "It may not spawn: it is not the own run of a workflow’s step."
+    try:
+        items = _items.decode(spawn)
+    except (msgspec.DecodeError, RecursionError):
+        return None, "What it spawned is no list."
+    if len(items) > MAX_SPAWNED_ITEMS or len(bytes(spawn)) > MAX_SPAWNED_BYTES:
+        return None, "It spawned more items than are allowed, or larger ones."
+    return items, None
+
+
+def may_spawn(run: Run) -> bool:
+    """Whether it is the own run of a workflow's step, and no shard of it."""
+    return (
+        run.origin is Origin.STEP
+        and run.fire_id is None
+        and kind_of(run.request_key) is StepRunKind.STEP
+    )
+
+
+_items = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def _only_confirms_loss(run: Run, result: Result) -> bool:

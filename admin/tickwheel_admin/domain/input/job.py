@@ -24,15 +24,19 @@ from tickwheel_admin.domain.fields import (
     is_clean,
     raise_if_any,
 )
+from tickwheel_admin.domain.input.job_alarms import job_alarm_to_raw, read_job_alarms
 from tickwheel_admin.domain.input.json_text import BadJson, normalized, text_of_object
 from tickwheel_admin.domain.input.routing import ROUTING_FIELDS, read_routing, routing_to_raw
 from tickwheel_admin.domain.input.run_rules import (
     BLOCKING_FIELDS,
+    POOL_FIELDS,
     RETRY_FIELDS,
     blocking_to_raw,
     children_to_raw,
+    pool_to_raw,
     read_blocking,
     read_children,
+    read_pool,
     read_retry,
     retry_to_raw,
 )
@@ -45,18 +49,27 @@ from tickwheel_admin.domain.input.script import (
 from tickwheel_admin.domain.input.trigger import parse_trigger as parse_trigger
 from tickwheel_admin.domain.input.trigger import read_trigger
 from tickwheel_admin.domain.input.trigger import trigger_to_raw as trigger_to_raw
+from tickwheel_admin.domain.input.workflow import (
+    check_fields_of_workflow,
+    handler_with_workflow,
+    read_workflow,
+    workflow_to_raw,
+)
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.jobs.script import Script
+from tickwheel_admin.domain.jobs.secret_references import MARK
 from tickwheel_admin.domain.names import normal_name, unseen_character
 from tickwheel_admin.domain.planning.fires import merged_parameters
+from tickwheel_admin.domain.runs.script import Script
 from tickwheel_admin.domain.triggers.kinds import AnySpec
 from tickwheel_admin.domain.triggers.trigger_json import all_fields
+from tickwheel_admin.domain.workflows.graph import HANDLER
 from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
 
 JOB_FIELDS = (
     "name",
     "handler",
     "script",
+    "workflow",
     "description",
     "owner",
     "tags",
@@ -64,10 +77,12 @@ JOB_FIELDS = (
     *ROUTING_FIELDS,
     *BLOCKING_FIELDS,
     "priority",
+    *POOL_FIELDS,
     "timeout_seconds",
     "start_within_seconds",
     *RETRY_FIELDS,
     "children",
+    "alarms",
     "triggers",
 )
 
@@ -108,6 +123,7 @@ def read_job(
         name=fields.text("name", max_chars=MAX_NAME_CHARS, required=True, is_name=True),
         handler=_read_handler(fields, protocol),
         script=_read_script(fields, protocol),
+        workflow=read_workflow(fields),
         description=fields.text("description", max_chars=MAX_DESCRIPTION_CHARS, lines=True),
         owner=fields.text("owner", max_chars=MAX_OWNER_CHARS, is_name=True),
         tags=_read_tags(fields),
@@ -115,16 +131,20 @@ def read_job(
         routing=read_routing(fields),
         blocking=read_blocking(fields, protocol),
         priority=fields.integer("priority", low=1, high=9, default=5),
+        pool=read_pool(fields),
         timeout_ms=fields.seconds_as_ms("timeout_seconds", low_ms=1_000, high_ms=MAX_TIMEOUT_MS),
         start_within_ms=fields.seconds_as_ms(
             "start_within_seconds", low_ms=1_000, high_ms=MAX_START_WITHIN_MS
         ),
         retry=read_retry(fields),
         children=read_children(fields),
+        alarms=read_job_alarms(fields),
         triggers=_read_triggers(fields),
     )
+    check_fields_of_workflow(fields)
     if not problems:
         _check_merged_parameters(fields, config)
+        _check_secrets_of_workflow(fields, config)
     return config, problems
 
 
@@ -148,6 +168,7 @@ def job_to_raw(config: JobConfig) -> dict[str, Any]:
         "name": config.name,
         "handler": config.handler,
         "script": script_to_raw(config.script),
+        "workflow": workflow_to_raw(config.workflow),
         "description": config.description,
         "owner": config.owner,
         "tags": list(config.tags),
@@ -155,10 +176,12 @@ def job_to_raw(config: JobConfig) -> dict[str, Any]:
         **routing_to_raw(config.routing),
         **blocking_to_raw(config.blocking),
         "priority": config.priority,
+        **pool_to_raw(config.pool),
         "timeout_seconds": _seconds(config.timeout_ms),
         "start_within_seconds": _seconds(config.start_within_ms),
         **retry_to_raw(config.retry),
         "children": children_to_raw(config.children),
+        "alarms": [job_alarm_to_raw(alarm) for alarm in config.alarms],
         "triggers": [trigger_to_raw(spec) for spec in config.triggers],
     }
 
@@ -175,7 +198,9 @@ def changed_fields(before: JobConfig | None, after: JobConfig) -> dict[str, tupl
 
 def without_source(config: JobConfig) -> JobConfig:
     """The same with its script known by the hash alone, as revisions are stored."""
-    script = config.script
+    script, workflow = config.script, config.workflow
+    if workflow is not None:
+        config = dataclasses.replace(config, workflow=workflow.without_sources())
     if script is None or script.source is None:
         return config
     return dataclasses.replace(config, script=dataclasses.replace(script, source=None))
@@ -183,9 +208,10 @@ def without_source(config: JobConfig) -> JobConfig:
 
 def config_to_json(config: JobConfig) -> str:
     """The form in which a revision is stored."""
+    config = without_source(config)  # it is kept once
     fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     fields["triggers"] = [all_fields(spec) for spec in config.triggers]
-    fields["script"] = script_to_raw(without_source(config).script)  # the source is kept once
+    fields["script"] = script_to_raw(config.script)
     return msgspec.json.encode(fields).decode()
 
 
@@ -241,10 +267,12 @@ def _read_tags(fields: Fields) -> tuple[str, ...]:
 
 
 def _read_handler(fields: Fields, protocol: Protocol) -> str:
-    required = not fields.has("script")
+    required = not fields.has("script") and not fields.has("workflow")
     handler = fields.text(
         "handler", max_chars=MAX_NAME_CHARS, required=required, is_name=True, exact=True
     )
+    if fields.has("workflow") or handler == HANDLER:
+        return handler_with_workflow(fields, handler)
     return handler_with_script(fields, handler, protocol)
 
 
@@ -306,6 +334,23 @@ def _check_merged_parameters(fields: Fields, config: JobConfig) -> None:
                 "json.too_large",
                 "Together with the job's parameters this is larger than %(limit)d KiB.",
                 limit=MAX_PARAMETERS_BYTES // 1024,
+            )
+
+
+def _check_secrets_of_workflow(fields: Fields, config: JobConfig) -> None:
+    """They would reach the steps as the text that names them."""
+    if config.workflow is None:
+        return
+    given = {"parameters": config.parameters} | {
+        f"triggers[{index}].parameters": spec.parameters or ""
+        for index, spec in enumerate(config.triggers)
+    }
+    for field, text in given.items():
+        if MARK in text:
+            fields.refuse(
+                field,
+                "workflow.secret",
+                "A workflow takes no secrets: name them in the parameters of its steps.",
             )
 
 

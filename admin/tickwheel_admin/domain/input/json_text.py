@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from tickwheel_shared.portable_json import has_huge_number
+from tickwheel_shared.portable_json import MAX_DEPTH, has_huge_number, is_within
 from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
 
 HUGE_NUMBER_REFUSED = (
     "This holds a number beyond ±1.8e308, the largest that can be held; write it as text."
 )
-MAX_DEPTH = 100  # what reads it later may have little of the interpreter's stack left
 
 
 class BadJson(ValueError):
@@ -80,22 +79,6 @@ def object_of_text(text: str) -> dict[str, Any]:
 def normalized(text: str) -> str:
     """The compact form of an object that a person typed; raises BadJson."""
     return text_of_object(object_of_text(text))
-
-
-def is_within(value: object, depth: int) -> bool:
-    """Whether objects and lists lie at most so deep within each other; 1: one that holds none."""
-    level = [value]
-    for _ in range(depth):
-        level = [inner for each in level for inner in _inner(each)]
-        if not level:
-            return True
-    return not any(isinstance(each, Mapping | list) for each in level)
-
-
-def _inner(value: object) -> Iterable[object]:
-    if isinstance(value, Mapping):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def _refuse_constant(name: str) -> None:

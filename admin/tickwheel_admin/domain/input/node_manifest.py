@@ -14,8 +14,7 @@ import msgspec
 from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.fields import Fields
 from tickwheel_admin.domain.input.job import MAX_NAME_CHARS
-from tickwheel_admin.domain.input.json_text import MAX_DEPTH, is_within
-from tickwheel_shared.portable_json import has_huge_number
+from tickwheel_shared.portable_json import MAX_DEPTH, has_huge_number, is_within
 from tickwheel_shared.protocol import (
     MAX_DECLARED_BYTES,
     MAX_DECLARED_JOBS,

@@ -12,6 +12,7 @@ from typing import Any
 from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.fields import Fields, as_seconds
 from tickwheel_admin.domain.jobs.children import MAX_CHILDREN, ChildLink, ChildOn
+from tickwheel_admin.domain.pools.pool import MAX_NAME_CHARS, MAX_SLOTS, PoolShare
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy, WhenCutOff
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import RunState
@@ -33,6 +34,7 @@ BLOCKING_FIELDS = (
     "hold_lost_seconds",
 )
 CHILD_FIELDS = ("job", "on")
+POOL_FIELDS = ("pool", "pool_slots")
 
 MAX_CONCURRENCY = 1_000
 MAX_WAITING = 100_000
@@ -46,6 +48,31 @@ _RETRIED = (RunState.FAILED, RunState.TIMED_OUT)
 _FACTORS = {"exponential": 2.0, "fixed": 1.0}
 _DEFAULT_RETRY = RetryPolicy()
 _DEFAULT_BLOCKING = BlockingPolicy()
+
+
+# --- pools -----------------------------------------------------------------------------------
+
+
+def read_pool(fields: Fields) -> PoolShare | None:
+    """The pool whose slots its runs take; whether there is one is asked when the job is saved."""
+    name = fields.text("pool", max_chars=MAX_NAME_CHARS, is_name=True)
+    slots = fields.integer("pool_slots", low=1, high=MAX_SLOTS, default=1)
+    if name:
+        return PoolShare(name=name, slots=slots)
+    if fields.has("pool_slots"):
+        fields.refuse(
+            "pool_slots",
+            "pool_slots.without_pool",
+            "This says how many slots of a pool a run takes; name the pool, or leave it empty.",
+        )
+    return None
+
+
+def pool_to_raw(pool: PoolShare | None) -> dict[str, Any]:
+    """What `read_pool` reads."""
+    if pool is None:
+        return {"pool": None, "pool_slots": None}
+    return {"pool": pool.name, "pool_slots": pool.slots}
 
 
 # --- blocking --------------------------------------------------------------------------------

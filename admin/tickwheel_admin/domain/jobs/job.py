@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tickwheel_admin.domain.alarms.job_alarm import JobAlarm
 from tickwheel_admin.domain.jobs.children import ChildLink
-from tickwheel_admin.domain.jobs.script import Script
+from tickwheel_admin.domain.pools.pool import NO_SLOTS_NEEDED, PoolShare
 from tickwheel_admin.domain.routing.policy import RoutingPolicy
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.retry import RetryPolicy
+from tickwheel_admin.domain.runs.run import PLAIN, WHOLE_FIRE, WORKFLOW
+from tickwheel_admin.domain.runs.script import Script
 from tickwheel_admin.domain.triggers.kinds import AnySpec
+from tickwheel_admin.domain.workflows.graph import Workflow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +30,14 @@ class JobConfig:
     routing: RoutingPolicy = field(default_factory=RoutingPolicy)
     blocking: BlockingPolicy = field(default_factory=BlockingPolicy)
     priority: int = 5  # 1..9, smaller is claimed first
+    pool: PoolShare | None = None  # whose slots its runs share with those of other jobs
     timeout_ms: int | None = None  # 1,000..604,800,000; None: no limit
     start_within_ms: int | None = None  # 1,000..604,800,000: what starts later is skipped
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     children: tuple[ChildLink, ...] = ()  # jobs that its ends ask for; at most MAX_CHILDREN
+    alarms: tuple[JobAlarm, ...] = ()  # rules about this job; at most MAX_ALARMS
     triggers: tuple[AnySpec, ...] = ()
+    workflow: Workflow | None = None  # of a workflow, whose handler is `workflow`
 
     @property
     def is_sharded(self) -> bool:
@@ -50,8 +57,23 @@ class JobConfig:
 
     @property
     def shard_index(self) -> int:
-        """What the run of a new fire or request is written with; -1 is expanded when claimed."""
-        return -1 if self.is_sharded else 0
+        """What the run of a new fire or request is written with.
+
+        WHOLE_FIRE and WORKFLOW have no node: the claim writes the runs that do their work.
+        """
+        if self.workflow is not None:
+            return WORKFLOW
+        return WHOLE_FIRE if self.is_sharded else PLAIN
+
+    @property
+    def pool_id(self) -> int | None:
+        """What the run of a new fire or request is written with: the claim reads it there.
+
+        A whole fire takes no slot: its shards do.
+        """
+        if self.workflow is not None:
+            return NO_SLOTS_NEEDED
+        return None if self.pool is None or self.is_sharded else self.pool.pool_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+import msgspec
 from msgspec import structs
 
 from tickwheel_admin.domain.jobs.job import JobConfig
@@ -32,18 +32,22 @@ def new_run(
     now: int,
     due_at: int | None = None,
     trigger_id: int | None = None,
+    follows_at: int | None = None,
     jitter_ms: int | None = None,
     priority: int | None = None,
     parameters: str | None = None,
+    interval_start: int | None = None,
 ) -> Run:
     """A queued run of a job with this configuration.
 
     Args:
         scheduled_at: the nominal instant; for requests, when they shall run.
         due_at: not claimed before this; None: `scheduled_at`.
+        follows_at: of a fixed delay, the instant of the fire before.
         jitter_ms: how much of the time between the two is jitter.
         priority: None: the job's.
         parameters: None: the job's.
+        interval_start: the instant before the one that it works for, by its schedule.
     """
     due_at = scheduled_at if due_at is None else due_at
     return Run(
@@ -54,10 +58,13 @@ def new_run(
         trigger_id=trigger_id,
         origin=origin,
         scheduled_at=scheduled_at,
+        interval_start=interval_start,
+        follows_at=follows_at,
         shard_index=config.shard_index,
         blocking_key=_blocking_key(config, job_id, is_shard=False),
         parameters=parameters,
         priority=config.priority if priority is None else priority,
+        pool_id=config.pool_id,
         created_at=now,
         state=RunState.QUEUED,
         due_at=due_at,
@@ -73,7 +80,9 @@ def start_by(instant: int, config: JobConfig) -> int | None:
 
 def start_by_again(run: Run, config: JobConfig) -> int | None:
     """The same for a run that a node handed back: what it was claimed with is no longer there."""
-    return None if run.tries > 0 else start_by(run.first_due_at, config)
+    if run.tries > 0 or run.origin is Origin.BACKFILL:
+        return None
+    return start_by(run.first_due_at, config)
 
 
 def shards_of(
@@ -99,6 +108,7 @@ def shards_of(
             shard_total=len(pinned_to),
             fire_id=fire.id,
             pinned_node_id=pinned_to[index],
+            pool_id=None if config.pool is None else config.pool.pool_id,
             request_key=None,
             blocking_key=_blocking_key(config, fire.job_id, is_shard=True),
             created_at=now,
@@ -144,7 +154,11 @@ def runs_of_plan(
         priority = min(priority + 1, LAST_PRIORITY)
     parameters = None
     if spec.parameters is not None:
-        parameters = merged_parameters(config.parameters, spec.parameters)
+        parameters = _merged_of_trigger(config.parameters, spec.parameters)
+
+    # The instants of a plan are without gaps: each one's predecessor is the one before it.
+    written = (*plan.caught_up, *plan.fires)
+    previous = dict(zip(written, (plan.previous_at, *written), strict=False))
 
     def run(at: int, origin: Origin, *, due_at: int | None = None, jitter: int = 0) -> Run:
         return new_run(
@@ -158,8 +172,10 @@ def runs_of_plan(
             due_at=at + jitter if due_at is None else due_at,
             jitter_ms=jitter or None,
             trigger_id=trigger.id,
+            follows_at=trigger.last_fire_at if spec.follows_runs else None,
             priority=priority,
             parameters=parameters,
+            interval_start=previous.get(at),
             now=now,
         )
 
@@ -182,11 +198,18 @@ def runs_needed(plan: Plan) -> int:
     return (plan.missed is not None) + len(plan.caught_up) + len(plan.fires)
 
 
-@lru_cache(maxsize=4_096)
-def merged_parameters(of_job: str, of_trigger: str) -> str:
-    """A job's parameters with those of a trigger over them, key by key of the objects' top."""
-    merged = json.loads(of_job) | json.loads(of_trigger)
-    return json.dumps(merged, ensure_ascii=False, separators=(",", ":"))
+_objects = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def merged_parameters(of_job: str, given: str) -> str:
+    """A job's parameters with others over them, key by key of the objects' top.
+
+    Values are passed on as they were written: a number may be larger than any we can hold.
+    """
+    return msgspec.json.encode(_objects.decode(of_job) | _objects.decode(given)).decode()
+
+
+_merged_of_trigger = lru_cache(maxsize=4_096)(merged_parameters)  # the same for each fire
 
 
 def _summary(run: Run, message: str, *, now: int) -> Run:

@@ -36,6 +36,8 @@ class Plan:
     caught_up: tuple[int, ...]  # instants of missed fires that run now
     fires: tuple[int, ...]  # instants of fires on time
     next_fire_at: int | None  # None: the trigger is complete, unless it waits
+    # The instant before the first of them by the schedule; None: none, or they follow runs.
+    previous_at: int | None = None
     waits: bool = False  # a fixed delay: the end of its run says when it fires next
 
     @property
@@ -93,7 +95,14 @@ def plan(
         cursor = None
     if paused_at is not None and cursor is not None and paused_at < cursor <= now:
         cursor = schedule.next_after(now)
-    return Plan(missed=missed, caught_up=caught_up, fires=tuple(fires), next_fire_at=cursor)
+    written = (*caught_up, *fires)
+    return Plan(
+        missed=missed,
+        caught_up=caught_up,
+        fires=tuple(fires),
+        next_fire_at=cursor,
+        previous_at=schedule.last_before(written[0]) if written else None,
+    )
 
 
 def plan_fixed_delay(

@@ -6,8 +6,14 @@ from collections.abc import Mapping
 
 from tickwheel_admin.domain.errors import Word
 
+RESTORED = "restored"
+
 # Codes that are missing here (blocked, cancelled, retry …) add nothing to the state of the run.
 REASONS: Mapping[str, str] = {
+    RESTORED: Word(
+        "It had not ended when the backup was made from which it was restored; what became of it is"
+        " not known."
+    ),
     "node_lost": Word(
         "The node's lease ended before a result came; the attempt may have had effects."
     ),
@@ -25,9 +31,13 @@ REASONS: Mapping[str, str] = {
     "expired": Word("It could not start within the time that its job allows."),
     "paused": Word("It was due while its executor, or everything, was paused."),
     "by_handler": Word("Its handler decided to skip it."),
+    "spawned": Word("It handed items over, which are runs of their own."),
     "node_gone": Word("Its node is gone, and it may run nowhere else."),
     "released": Word("Released by an operator: the attempt may still be running on its node."),
     "cut_off": Word("Its node is cut off."),
     "cancel_unconfirmed": Word("Still running on its node."),
     "job_deleted": Word("Its job was deleted while it waited."),
+    "steps": Word("Its steps say how it ended."),
+    "stuck": Word("None of its steps runs or is about to, but some have not ended."),
+    "defect": Word("What follows could not be computed."),
 }

@@ -18,6 +18,10 @@ from enum import StrEnum
 
 import msgspec
 
+PLAIN = 0  # `shard_index` of a run that is neither cut nor a workflow's
+WHOLE_FIRE = -1  # of a run that is cut into shards when it is claimed
+WORKFLOW = -2  # of a run whose steps do the work
+
 
 class RunState(StrEnum):
     """Where a run stands."""
@@ -42,6 +46,8 @@ class Origin(StrEnum):
     API = "api"  # asked for through the API
     RETRY = "retry"  # a retry by hand of another run, see `retry_of`
     CHILD = "child"  # the end of another run asked for it, see `parent_run_id`
+    STEP = "step"  # a step of the workflow whose run is `parent_run_id`
+    BACKFILL = "backfill"  # a fire of the past that somebody has run now (domain.backfills)
     TRY = "try"  # somebody tries a script that is not saved; nothing follows, nothing counts it
 
 
@@ -57,8 +63,10 @@ ENDED_BY_RESULT = frozenset(
 
 MOVES: dict[RunState, frozenset[RunState]] = {
     # A queued run ends by a result only when its last attempt was lost and the result came late.
+    # It is lost when that attempt was, and its next try could be nowhere.
     # It is running without a node when it is a whole fire.
-    RunState.QUEUED: frozenset({RunState.DISPATCHED, RunState.RUNNING}) | ENDED_BY_RESULT,
+    RunState.QUEUED: frozenset({RunState.DISPATCHED, RunState.RUNNING, RunState.LOST})
+    | ENDED_BY_RESULT,
     RunState.DISPATCHED: frozenset({RunState.RUNNING, RunState.QUEUED, RunState.LOST})
     | ENDED_BY_RESULT,
     RunState.RUNNING: frozenset({RunState.QUEUED, RunState.LOST}) | ENDED_BY_RESULT,
@@ -110,7 +118,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     # The instant that its handler works for, when that is another one: a retry does the work of
     # the run that it repeats. None: `scheduled_at`.
     nominal_at: int | None = None
-    shard_index: int = 0  # -1: a whole fire that has shards
+    # The instant before the one it works for, by the schedule: between the two lies the data that
+    # it is about. None: it has none, as a request by hand, or its trigger follows runs.
+    interval_start: int | None = None
+    # Of a fixed delay: the instant of the fire whose end brought this one. None: no fire did.
+    follows_at: int | None = None
+    shard_index: int = PLAIN  # of a shard: from 0; else PLAIN, WHOLE_FIRE or WORKFLOW
     shard_total: int = 1
     fire_id: int | None = None  # of a shard: the run of the whole fire
     pinned_node_id: int | None = None  # runs nowhere else
@@ -122,8 +135,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     blocking_key: int | None = None
     parameters: str | None = None  # JSON object that replaces the job's; None: the job's own
     priority: int = 5  # 1..9, smaller first
+    # Whose slots it takes while it is live; 0: a workflow's, which takes none. None: in no pool.
+    pool_id: int | None = None
     created_at: int
     jitter_ms: int | None = None  # first due so long after scheduled_at; None: at it
+    trace: str | None = None  # that it is part of (domain.runs.trace.stored); None: of none
 
     # What moves change.
     state: RunState
@@ -148,7 +164,22 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     @property
     def is_fire(self) -> bool:
         """Whether it is a whole fire, whose shards do the work."""
-        return self.shard_index == -1
+        return self.shard_index == WHOLE_FIRE
+
+    @property
+    def is_workflow(self) -> bool:
+        """Whether it is the run of a workflow, whose steps do the work."""
+        return self.shard_index == WORKFLOW
+
+    @property
+    def has_no_node(self) -> bool:
+        """Whether other runs do its work: shards, or steps."""
+        return self.is_fire or self.is_workflow
+
+    @property
+    def is_part(self) -> bool:
+        """Whether figures and failures leave it out: its fire or workflow tells, or nobody."""
+        return self.fire_id is not None or self.origin is Origin.STEP or self.origin is Origin.TRY
 
     @property
     def is_parked(self) -> bool:

@@ -13,7 +13,7 @@ from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.zones import zone_of
 
-LANGUAGES = ("en", "zh_CN")
+LANGUAGES = ("en", "zh_CN", "zh_Hant")
 THEMES = ("light", "dark", "system")
 
 

@@ -99,7 +99,7 @@ class Actor:
         """
         grants, scripts = dict(self.grants), self.scripts
         if executors is not None:
-            held = {each: self._role_on(each) for each in executors - {ALL_EXECUTORS}}
+            held = {each: self.role_on(each) for each in executors - {ALL_EXECUTORS}}
             grants = {each: found for each, found in held.items() if found is not None}
             if ALL_EXECUTORS not in scripts:
                 scripts &= grants.keys()
@@ -121,7 +121,7 @@ class Actor:
                 return False
         return True
 
-    def _role_on(self, executor_id: int) -> Role | None:
+    def role_on(self, executor_id: int) -> Role | None:
         """The higher one of the roles on this executor and on all; None: neither."""
         found = [self.grants[each] for each in (ALL_EXECUTORS, executor_id) if each in self.grants]
         return max(found, key=_rank, default=None)

@@ -14,9 +14,12 @@ from tickwheel_admin.domain.runs import moves as run_moves
 from tickwheel_admin.domain.runs.run import Move, Origin
 from tickwheel_admin.engine.dispatcher.claim_decisions import ClaimDecisions
 from tickwheel_admin.engine.dispatcher.claim_inputs import ClaimContext, ClaimInputs
+from tickwheel_admin.engine.dispatcher.claim_traces import ClaimTraces
 from tickwheel_admin.engine.dispatcher.run_request import request_of
 from tickwheel_admin.engine.dispatcher.scripts import read_scripts
 from tickwheel_admin.engine.handoff import prepare_inputs
+from tickwheel_admin.engine.ports import TracedRun
+from tickwheel_admin.store.database.facts import BatchStep, facts_of
 from tickwheel_admin.store.database.ids import TooFewIds
 from tickwheel_admin.store.executors.node_slots import take_slots
 from tickwheel_admin.store.executors.secrets import note_secret_use
@@ -43,6 +46,8 @@ class ClaimResult:
     more: bool = False  # this batch was full, and there are slots for others
     made_up: bool = False  # missed fires are among what was claimed
     outrun: bool = False  # other admins took slots that were chosen here: there may be others
+    pools_held: bool = False  # by claims of other admins: what waits for them is looked at soon
+    traced: list[TracedRun] = field(default_factory=list)  # of what was claimed and expanded
     looks: int = 1  # batches to search next time: more while other admins claim the first
 
 
@@ -67,9 +72,11 @@ def _write(
         blocked=decisions.blocked,
         crowded=decisions.crowded,
         looks=inputs.looks,
+        pools_held=inputs.pools.are_held,
     )
     insert_fires(conn, decisions.shards)
-    moves = _merged(decisions.moves)
+    traces = ClaimTraces(context.tracer)
+    moves = traces.begin(_merged(decisions.moves))
     if moves:
         _move(conn, moves, inputs, context, taken_ids=len(decisions.shards))
     wanted = {node_id: len(placed) for node_id, placed in decisions.placed.items()}
@@ -89,8 +96,18 @@ def _write(
         for run, placement in placed
     ]
     inputs.memory.keep([(run.job_id, each) for placed in kept.values() for run, each in placed])
-    move_runs(conn, claimed, slots_are_taken=True)
-    result.requests = _requests(conn, claimed, inputs, context)
+    claimed = traces.begin(claimed)
+    move_runs(conn, claimed)
+    inputs.pools.write([move.after for move in claimed])
+    if claimed:
+        facts_of(conn).batches.append((BatchStep.CLAIMING, len(claimed)))
+    result.requests = _requests(conn, claimed, inputs, context, traces)
+    result.traced = [
+        TracedRun(run, config.name, config.handler)
+        for run in (move.after for move in (*moves, *claimed))
+        if traces.is_traced(run)
+        for config in (inputs.config(run),)
+    ]
     _note_secrets(conn, claimed, inputs)
     router = inputs.router
     result.targets = {node_id: router.targets_of(node_id) for node_id in result.requests}
@@ -122,7 +139,11 @@ def _move(
 
 
 def _requests(
-    conn: sa.Connection, claimed: Sequence[Move], inputs: ClaimInputs, context: ClaimContext
+    conn: sa.Connection,
+    claimed: Sequence[Move],
+    inputs: ClaimInputs,
+    context: ClaimContext,
+    traces: ClaimTraces,
 ) -> dict[int, list[RunRequest]]:
     """What is sent to each node."""
     scripts = read_scripts(conn, [move.after for move in claimed], inputs, context.sources)
@@ -140,6 +161,7 @@ def _requests(
             recovering=run.id in attempts.recovering,
             script=scripts.get(run.id),
             secrets=inputs.secrets.values,
+            trace=traces.of_attempt(run),
         )
         requests.setdefault(node_id, []).append(request)
     return requests

@@ -107,7 +107,11 @@ class ClaimDecisions:
             self._concurrency.left(run)
 
     def _start(self, run: Run, config: JobConfig) -> None:
-        if config.script is not None and not self._inputs.scripts_allowed:
+        if run.is_workflow:  # it needs no node; its steps are written with this move
+            self.moves.append(run_moves.expanded(run, shards=1, now=self._inputs.now))
+            if run.blocking_key is not None:
+                self._concurrency.started(run)
+        elif config.script is not None and not self._inputs.scripts_allowed:
             self._put_off(run, NO_SCRIPTS, NO_NODE_DELAY_MS)
         elif not self._router.offers(config.handler):
             self._put_off(run, NO_HANDLER, NO_NODE_DELAY_MS)
@@ -128,6 +132,12 @@ class ClaimDecisions:
         return UNREADABLE_SECRET if lacking <= set(secrets.unreadable) else NO_SECRET
 
     def _place(self, run: Run, config: JobConfig) -> None:
+        pools = self._inputs.pools
+        if not pools.has_room(run, config):
+            self.blocked = True
+            if self._router.has_room(run, config):
+                pools.waits(run, config)
+            return
         placement = self._router.place(run, config)
         if placement is None:
             self.blocked = True
@@ -138,6 +148,7 @@ class ClaimDecisions:
                 self._put_off(run, NO_SLOT, self._context.no_slot_delay_ms)
         elif placement.node_id in self._context.connected:  # else an admin with a socket claims it
             self.placed[placement.node_id].append((run, placement))
+            pools.started(run, config)
             if run.blocking_key is not None:
                 self._concurrency.started(run)
 

@@ -1,7 +1,7 @@
 """What a claim reads and locks before it decides.
 
-Locks in the order job, run, node, state, each by ascending id; job and run rows that others hold
-are left to them.
+Locks in the order job, run, pool, node, state, each by ascending id; rows of jobs, runs
+and pools that others hold are left to them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from tickwheel_admin.domain.routing.strategy import RandomSource, Split
 from tickwheel_admin.domain.runs.blocking import Blocking
 from tickwheel_admin.domain.runs.run import Run
 from tickwheel_admin.engine.dispatcher.concurrency import ConcurrencyControl, limits_concurrency
+from tickwheel_admin.engine.dispatcher.pool_lines import PoolLines, no_lines
 from tickwheel_admin.engine.dispatcher.route_memory import RouteMemory
 from tickwheel_admin.engine.dispatcher.router import Router
+from tickwheel_admin.engine.ports import RunTracer
 from tickwheel_admin.services.secrets.values import SecretReader, SecretValues
 from tickwheel_admin.store.executors.executors import allows_scripts
 from tickwheel_admin.store.executors.nodes import ended_nodes, live_nodes
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.jobs.scripts import ScriptSources
-from tickwheel_admin.store.runs.due import DueRun, claimable_runs
+from tickwheel_admin.store.runs.due import DueRun, claimable_runs, claimable_workflows
 from tickwheel_admin.store.runs.inserts import unused_run_ids
 from tickwheel_admin.store.runs.lanes import lock_parked_runs
 from tickwheel_admin.store.runs.runs import lock_queued_runs
@@ -53,6 +55,8 @@ class ClaimContext:
     run_ids: Sequence[int] = ()  # for shards
     rooms: Mapping[int, int] = field(default_factory=dict)  # as `NodeLinks.rooms`
     no_slot_delay_ms: int = NO_SLOT_DELAY_MS
+    tracer: RunTracer | None = None
+    only_workflows: bool = False  # no node of the executor is connected here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,7 @@ class ClaimInputs:
     now: int
     paused_at: int | None
     router: Router
+    pools: PoolLines
     memory: RouteMemory
     concurrency: ConcurrencyControl
     due: Sequence[Run]  # locked
@@ -79,7 +84,8 @@ class ClaimInputs:
     def read(cls, conn: sa.Connection, executor_id: int, context: ClaimContext) -> Self:
         """Read and lock; each statement depends on those before it."""
         # Read here: a pause that began or ended since the dispatcher looked counts as it is now.
-        now, paused_at = now_and_pause(conn, executor_id)
+        basis = now_and_pause(conn, executor_id)
+        now = basis.now
         router = Router(
             live_nodes(conn, executor_id, now=now),
             avoided=context.avoided,
@@ -88,19 +94,38 @@ class ClaimInputs:
         )
         limit = min(context.limit, router.free_slots + LOOK_PAST)
         window = limit * context.looks
-        found = claimable_runs(
-            conn,
-            executor_id=executor_id,
-            now=now,
-            limit=window,
-            oldest_first=context.oldest_first,
-        )
+        found: list[DueRun] = []
+        if not context.only_workflows:
+            found = claimable_runs(
+                conn,
+                executor_id=executor_id,
+                now=now,
+                limit=window,
+                oldest_first=context.oldest_first,
+            )
         window_is_full = len(found) == window
-        configs = context.configs.get_many(conn, {(r.job_id, r.job_revision) for r in found})
+        workflows: list[DueRun] = []
+        if basis.workflows:  # they need no slot, so that their number is not that of free ones
+            workflows = claimable_workflows(
+                conn, executor_id=executor_id, now=now, limit=context.limit
+            )
+        pools = no_lines(conn)
+        if basis.pools and not context.only_workflows:
+            pools = PoolLines(conn, executor_id, now=now, limit=limit, look_past=LOOK_PAST)
+        configs = context.configs.get_many(
+            conn, {(r.job_id, r.job_revision) for r in (*found, *workflows, *pools.runs)}
+        )
         has_free_slots = router.free_slots > 0
+        startable = {run.id for run in pools.startable()} if has_free_slots else set()
+        # Where nothing can start, what may be skipped, parked or cut into shards is still decided.
+        apart = workflows + [
+            run
+            for run in pools.runs
+            if run.id in startable or _needs_no_slot(_config(configs, run))
+        ]
         if not has_free_slots:
-            # Nothing can start; what may be skipped, parked or cut into shards is still decided.
             found = [run for run in found if _needs_no_slot(_config(configs, run))]
+        found = apart + found
         limited = {r.job_id for r in found if limits_concurrency(_config(configs, r).blocking)}
         memory = RouteMemory(
             conn, router, found, configs=configs, limited=limited, executor_id=executor_id
@@ -108,11 +133,12 @@ class ClaimInputs:
         locked = _lock(
             conn,
             [run.id for run in found if run.job_id not in memory.left],
-            limit=limit,
+            limit=limit + len(apart),
             looks=context.looks,
             now=now,
         )
-        due = locked.runs
+        pools.lock(locked.runs)
+        due = pools.in_order(locked.runs, oldest_first=context.oldest_first)
         concurrency = ConcurrencyControl(
             conn,
             {r.job_id: _config(configs, r).blocking for r in due if r.job_id in limited},
@@ -136,8 +162,9 @@ class ClaimInputs:
         run_ids = unused_run_ids(conn, context.run_ids)
         return cls(
             now=now,
-            paused_at=paused_at,
+            paused_at=basis.paused_at,
             router=router,
+            pools=pools,
             memory=memory,
             concurrency=concurrency,
             due=due,
@@ -148,7 +175,7 @@ class ClaimInputs:
             used_ids=len(context.run_ids) - len(run_ids),
             has_free_slots=has_free_slots,
             scripts_allowed=_scripts_allowed(conn, executor_id, configs),
-            window_is_full=window_is_full or memory.is_full or locked.more,
+            window_is_full=window_is_full or pools.is_full or memory.is_full or locked.more,
             looks=locked.looks,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,14 +15,14 @@ from tickwheel_admin.engine.dispatcher.claim import ClaimResult, claim_queued_ru
 from tickwheel_admin.engine.dispatcher.claim_inputs import NO_SLOT_DELAY_MS, ClaimContext
 from tickwheel_admin.engine.fault_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.engine.ports import ClaimTime, NodeLinks
+from tickwheel_admin.engine.ports import ClaimTime, NodeLinks, RunTracer
 from tickwheel_admin.services.events.events import CANCEL, RUNS, Events
 from tickwheel_admin.services.secrets.values import SecretReader
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.jobs.scripts import ScriptSources
-from tickwheel_admin.store.runs.due import due_executors
+from tickwheel_admin.store.runs.due import due_executors, executors_with_due_workflows
 from tickwheel_shared.protocol import Refusal
 
 log = structlog.get_logger(__name__)
@@ -61,8 +62,10 @@ class Dispatcher(Loop):
         configs: JobConfigs,
         secrets: SecretReader,
         planning_is_behind: Callable[[], bool] = lambda: False,
+        tracer: RunTracer | None = None,
     ) -> None:
         super().__init__()
+        self._tracer = tracer
         self._planning_is_behind = planning_is_behind
         self._paced: dict[int, float] = {}  # executor -> when its runs are claimed again
         self._hanging: dict[int, float] = {}  # the same, of those with a node that hangs
@@ -78,18 +81,19 @@ class Dispatcher(Loop):
         self._sources = ScriptSources()
         self._secrets = secrets
         self._claims = 0
+        self._looked_far_at = -math.inf  # for workflows of executors without a node here
         self._blocked = False
         self._avoided: dict[tuple[int, str], float] = {}
         self.stopped = False  # shutting down: claim nothing more
 
     async def run_once(self) -> bool:
-        connected = self._links.connected()
-        if self.stopped or not connected:
+        if self.stopped:
             return False
+        connected = set(self._links.connected().values())
         asked_at = asyncio.get_running_loop().time()
-        due = await self._store.read(due_executors, set(connected.values()))
+        due = await self._store.read(due_executors, connected) if connected else []
         self._blocked = False
-        more = False
+        more = await self._claim_far_workflows(connected)
         self._paced = {key: at for key, at in self._paced.items() if at > asked_at}
         self._hanging = {key: at for key, at in self._hanging.items() if at > asked_at}
         for executor_id in self._rotated([each for each, is_due, _ in due if is_due]):
@@ -112,7 +116,22 @@ class Dispatcher(Loop):
         until = asyncio.get_running_loop().time() + seconds
         self._avoided[node_id, handler] = until
 
-    async def _claim(self, executor_id: int) -> bool:
+    async def _claim_far_workflows(self, connected: Collection[int]) -> bool:
+        """Begin workflows of executors without a node here: they need none, their steps may.
+
+        Looked at now and then only, for it is asked of every executor.
+        """
+        now = asyncio.get_running_loop().time()
+        if now - self._looked_far_at < self.interval_seconds:
+            return False
+        self._looked_far_at = now
+        more = False
+        for executor_id in sorted(await self._store.read(executors_with_due_workflows)):
+            if executor_id not in connected:
+                more = await self._claim(executor_id, only_workflows=True) or more
+        return more
+
+    async def _claim(self, executor_id: int, *, only_workflows: bool = False) -> bool:
         connected = self._links.connected()
         self._claims += 1
         is_behind = self._planning_is_behind()
@@ -130,6 +149,8 @@ class Dispatcher(Loop):
             sources=self._sources,
             secrets=self._secrets,
             no_slot_delay_ms=self._no_slot_delay(executor_id),
+            tracer=self._tracer,
+            only_workflows=only_workflows,
         )
 
         asked_at = 0.0
@@ -144,8 +165,17 @@ class Dispatcher(Loop):
             )
 
         claims = await self._ids.run_with_ids("run", claim)
+        committed_at = asyncio.get_running_loop().time()
         self._blocked = self._blocked or claims.blocked
         self._send(claims, ClaimTime(claims.claimed_at, asked_at))
+        if self._tracer is not None and claims.traced:
+            sent_at = asyncio.get_running_loop().time()
+            self._tracer.claimed(
+                claims.traced,
+                at=claims.claimed_at,
+                committed_ms=(committed_at - asked_at) * 1000,
+                sent_ms=(sent_at - asked_at) * 1000,
+            )
         if claims.crowded:
             self._note_crowd(executor_id)
         self._note_contention(executor_id, claims)
@@ -156,6 +186,9 @@ class Dispatcher(Loop):
             return False
         if claims.outrun:
             return True
+        if claims.pools_held and not claims.claimed and not claims.settled:
+            self._paced[executor_id] = asyncio.get_running_loop().time() + CONTENDED_SECONDS
+            return False
         hangs = any(connected.get(node_id) == executor_id for node_id in rooms)
         if hangs and not (claims.claimed or claims.settled or claims.stopping):
             self._hanging[executor_id] = asyncio.get_running_loop().time() + HANGING_SECONDS

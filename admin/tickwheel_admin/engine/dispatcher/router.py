@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tickwheel_admin.domain.backfills.slots import is_of_backfill, spare_slots
 from tickwheel_admin.domain.executors.node import Node, NodeTargets
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.choice import CHOSEN, ONLY, Choice, Why
@@ -83,15 +84,24 @@ class Router:
         """Whether any node takes runs of the job, be it full."""
         return bool(self._pool(run, config).taking)
 
+    def has_room(self, run: Run, config: JobConfig) -> bool:
+        """Whether a node that may run it has a free slot."""
+        if run.pinned_node_id is not None:
+            node = self._candidates.get(run.pinned_node_id)
+            return node is not None and node.aside is None and node.free > 0
+        return any(each.free > 0 for each in self._pool(run, config).taking)
+
     def matching(self, run: Run | DueRun, config: JobConfig) -> list[int]:
         """Nodes that take runs of the job, full or not: by name, if it is a broadcast."""
         return [each.node_id for each in self._pool(run, config).taking]
 
     def place(self, run: Run, config: JobConfig) -> Placement | None:
         """The chosen node, with one slot less; None when none is free for it."""
+        pool = self._pool(run, config)
+        if is_of_backfill(run) and pool.taking and not _has_spare(pool):
+            return None
         if run.pinned_node_id is not None:
             return self._place_there(run, config, run.pinned_node_id)
-        pool = self._pool(run, config)
         if not pool.settle():
             return None
         known = self._what_is_known(run, config, pool)
@@ -214,6 +224,12 @@ class Router:
         if uses is not UNUSED:
             uses.used(node.node_id, turn=turn)
         return Placement(node_id=node.node_id, turn=turn, choice=choice.to_json())
+
+
+def _has_spare(pool: Pool) -> bool:
+    """Whether a slot is free that is not kept for fires on time."""
+    free = sum(max(0, each.free) for each in pool.taking)
+    return spare_slots(free, sum(each.slots for each in pool.taking)) > 0
 
 
 def _candidate(node: Node, room: int | None) -> Candidate:

@@ -1,14 +1,26 @@
-"""Deletes old rows: ended runs and the audit past their retention, ended nodes, stale sessions
-and tokens, and grants on deleted executors.
+"""Deletes old rows: ended runs, backfills, alarms and the audit past their retention, ended nodes,
+stale sessions and tokens, sources of scripts that nothing has any more, and grants on deleted
+executors.
 """
 
 from __future__ import annotations
 
+import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.engine.loop import Loop
+from tickwheel_admin.store.alarms.alarms import remove_old_alarms
+from tickwheel_admin.store.alarms.deliveries import remove_old_notifications
+from tickwheel_admin.store.alarms.signals import remove_stale_signals
+from tickwheel_admin.store.backfills.backfills import (
+    end_resting_of_deleted_jobs,
+    remove_old_backfills,
+)
+from tickwheel_admin.store.backfills.slices import JOB_DELETED
+from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.jobs.routing_memory import forget_ended_nodes
+from tickwheel_admin.store.jobs.scripts import remove_unused_sources
 from tickwheel_admin.store.runs.errors import remove_unused_errors
 from tickwheel_admin.store.runs.retention import (
     remove_ended_nodes,
@@ -27,7 +39,10 @@ RUNS_PER_BATCH = 500  # small, so that no lock is held for long
 NODES_PER_BATCH = 20  # each has a row for every job that counted its uses
 NODE_DAYS = 7  # how long the console shows a node that ended
 TOKEN_DAYS = 30  # how long it shows a token that expired
+SOURCE_KEPT_MS = 3_600_000  # longer than any transaction that saves one
 ROWS_PER_BATCH = 1_000  # of what has no rows of its own
+ALARM_DAYS = 90  # how long closed alarms and messages that have ended are kept
+SIGNAL_DAYS = 7  # a signal that no evaluator took by then tells nobody any more
 
 
 class Cleaner(Loop):
@@ -41,6 +56,7 @@ class Cleaner(Loop):
         self._store = store
         self._retention_days = retention_days
         self._errors_after = 0  # how far the texts of errors have been checked
+        self._sources_after = ""  # the same of sources of scripts
 
     async def run_once(self) -> bool:
         settings = await self._store.read(read_settings)
@@ -66,10 +82,35 @@ class Cleaner(Loop):
             limit=ROWS_PER_BATCH,
         )
         self._errors_after = behind or 0
+        _, behind_source = await self._store.run(
+            remove_unused_sources,
+            older_than_ms=SOURCE_KEPT_MS,
+            after=self._sources_after,
+            limit=ROWS_PER_BATCH,
+        )
+        self._sources_after = behind_source or ""
         await self._store.run(remove_orphan_grants, limit=ROWS_PER_BATCH)
         unaudited = await self._store.run(
             remove_old_audit,
             older_than_ms=settings.audit_retention_days * DAY_MS,
             limit=ROWS_PER_BATCH,
         )
-        return forgotten == NODES_PER_BATCH or unaudited == ROWS_PER_BATCH
+        unalarmed = await self._store.run(_remove_alarms)
+        unfilled = await self._store.run(
+            remove_old_backfills, older_than_ms=kept_ms, limit=ROWS_PER_BATCH
+        )
+        await self._store.run(end_resting_of_deleted_jobs, reason=JOB_DELETED, limit=ROWS_PER_BATCH)
+        if unfilled > ROWS_PER_BATCH:
+            return True
+        return ROWS_PER_BATCH in (unaudited, unalarmed) or forgotten == NODES_PER_BATCH
+
+
+def _remove_alarms(conn: sa.Connection) -> int:
+    """How many rows went of the table of which most did."""
+    now = now_ms(conn)
+    before = now - ALARM_DAYS * DAY_MS
+    return max(
+        remove_old_notifications(conn, before=before, limit=ROWS_PER_BATCH),
+        len(remove_old_alarms(conn, before=before, limit=ROWS_PER_BATCH)),
+        remove_stale_signals(conn, before=now - SIGNAL_DAYS * DAY_MS, limit=ROWS_PER_BATCH),
+    )

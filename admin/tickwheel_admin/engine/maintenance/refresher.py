@@ -6,7 +6,7 @@ lies far ahead, and those that had no further fire.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
@@ -27,6 +27,7 @@ from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.triggers.stale import (
     RefreshedTrigger,
     StaleTrigger,
+    begin_anew,
     last_fires,
     lock_unchanged,
     note_zone_data,
@@ -102,12 +103,34 @@ def _follow(conn: sa.Connection, name: str, version: int, calendars: CalendarCac
         _refreshed(each, calendar, back=back.get(each.trigger.id, 0), last_fires=last)
         for each in locked
     ]
+    begin_anew(conn, _periods_of(locked, refreshed, back, calendar, now=now), now=now)
     write_refreshed(conn, refreshed)
     if refreshed:
         log.info(
             "calendar.followed", calendar=name, version=calendar.version, triggers=len(refreshed)
         )
     return _Batch(looked_at=len(stale), written=len(refreshed))
+
+
+def _periods_of(
+    locked: Sequence[StaleTrigger],
+    refreshed: Sequence[RefreshedTrigger],
+    back: Mapping[int, int],
+    calendar: Calendar,
+    *,
+    now: int,
+) -> dict[int, int]:
+    """Of triggers that go on in another way than they stood: after which instant they are planned.
+
+    That is one that was over or in error, and one with a fire that was claimed ahead: what was
+    taken back before that fire is not planned again.
+    """
+    return {
+        after.trigger_id: max(calendar.changed_at - 1, after.last_fire_at or 0)
+        for before, after in zip(locked, refreshed, strict=True)
+        if after.state is not before.trigger.state
+        or (back.get(after.trigger_id) and (after.last_fire_at or 0) > now)
+    }
 
 
 def _refreshed(

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from statistics import median
 
 import sqlalchemy as sa
 import structlog
@@ -19,11 +20,13 @@ from tickwheel_admin.store.database.database import DatabaseUnavailable, Store
 from tickwheel_admin.store.executors.admins import live_admin_urls, renew_admin
 from tickwheel_admin.store.executors.node_leases import renew_leases
 from tickwheel_admin.store.executors.tokens import executors_of_tokens
+from tickwheel_admin.store.system.moved import DatabaseMove, read_move
 
 log = structlog.get_logger(__name__)
 
 STEADY_SECONDS = 15.0  # of renewals without a gap, before this admin may declare anything dead
 MAX_GAP_SECONDS = 6.0  # between two renewals; more means a freeze or an outage
+RENEWALS_TIMED = 15
 RENEWALS_PER_LEASE = 8
 MAX_STEP_SECONDS = 2.0  # of database time against our own; more means a clock was set
 
@@ -43,6 +46,7 @@ class Leases(Loop):
         enter: Callable[[], Awaitable[None]],
         wall_clock: Callable[[], int],
         status: Callable[[], str],
+        moved: Callable[[DatabaseMove], None] = lambda move: None,
     ) -> None:
         """Start without trust in this admin's own view.
 
@@ -50,6 +54,7 @@ class Leases(Loop):
             enter: announces this admin again, after others declared it dead.
             wall_clock: this machine's own, in UTC epoch ms; only shown beside the database's.
             status: the status of this admin as JSON.
+            moved: is told when the installation is moved to another database: this admin must stop.
         """
         super().__init__()
         self._store = store
@@ -59,9 +64,11 @@ class Leases(Loop):
         self._enter = enter
         self._wall_clock = wall_clock
         self._status = status
+        self._moved = moved
         self.clock_offset_ms: int | None = None  # the database's clock less our own
         self._steady_since: float | None = None
         self._offsets: deque[float] = deque(maxlen=RENEWALS_PER_LEASE)  # of the database's clock
+        self._took: deque[float] = deque(maxlen=RENEWALS_TIMED)  # seconds
         self._renewed_at = 0.0
         self._database_at = 0
 
@@ -78,7 +85,11 @@ class Leases(Loop):
         except DatabaseUnavailable:
             self._steady_since = None
             raise
+        self._took.append(asyncio.get_running_loop().time() - asked_at)
         self._note_renewal(asked_at, renewed.database_at)
+        if renewed.move is not None:
+            self._moved(renewed.move)
+            return False
         live = set(renewed.targets)
         if renewed.known:
             self._links.announce_admins(
@@ -98,6 +109,11 @@ class Leases(Loop):
                 log.warning("node.token_revoked", node_id=node_id)
                 self._links.disconnect(node_id, "the executor token was revoked")
         return False
+
+    @property
+    def renewal_ms(self) -> int | None:
+        """What a renewal took, the median of half a minute; None: there was none yet."""
+        return round(median(self._took) * 1000) if self._took else None
 
     def may_expire(self) -> bool:
         """Whether for 15 s renewals had no gap, clocks were steady and nodes were admitted in time.
@@ -157,6 +173,7 @@ def clock_is_steady(conn: sa.Connection, expected_ms: int | None) -> bool:
 class _Renewal:
     """What one renewal found."""
 
+    move: DatabaseMove | None  # where the installation goes; None: it stays here
     known: bool  # this admin's own row was there
     admins: list[str]  # base URLs of all live ones
     targets: dict[int, NodeTargets]  # of the nodes whose leases were renewed
@@ -171,8 +188,19 @@ def _renew(
     token_hashes: Iterable[str],
     status: str,
 ) -> _Renewal:
+    move = read_move(conn)
+    if move is not None:  # whoever moves it waits until no lease is left: none is renewed
+        return _Renewal(
+            move=move,
+            known=True,
+            admins=[],
+            targets={},
+            valid_tokens=set(),
+            database_at=now_ms(conn),
+        )
     known = renew_admin(conn, admin_id=admin_id, status=status)
     return _Renewal(
+        move=None,
         known=known,
         admins=live_admin_urls(conn),
         targets=renew_leases(conn, node_ids, admin_id=admin_id),

@@ -30,6 +30,7 @@ from tickwheel_admin.store.executors.nodes import (
     set_draining,
 )
 from tickwheel_admin.store.executors.tokens import executors_of_tokens
+from tickwheel_admin.store.system.moved import read_move
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 from tickwheel_shared.protocol import Notice
 
@@ -187,6 +188,8 @@ def _unavailable() -> Unavailable:
 
 
 def _enter(conn: sa.Connection, *, admin_id: int, name: str, url: str, version: str) -> None:
+    if move := read_move(conn):  # it was marked after this admin had looked
+        raise DatabaseUnavailable(move.sentence)
     ensure_buckets(conn)
     enter_admin(conn, admin_id=admin_id, name=name, url=url, version=version)
 

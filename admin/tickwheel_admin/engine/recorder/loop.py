@@ -12,7 +12,7 @@ from tickwheel_admin.engine.batching import write_or_bisect
 from tickwheel_admin.engine.dispatcher.loop import Dispatcher
 from tickwheel_admin.engine.fault_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
-from tickwheel_admin.engine.ports import HeldPart, NodeMessage, Session, StoredFirst
+from tickwheel_admin.engine.ports import HeldPart, NodeMessage, RunTracer, Session, StoredFirst
 from tickwheel_admin.engine.recorder.inbox import Inbox
 from tickwheel_admin.engine.recorder.transaction import RecordResult, record
 from tickwheel_admin.services.events.events import QUEUED, RUNS, TRIGGERS, Events, log_topic
@@ -48,14 +48,17 @@ class Recorder(Loop):
         events: Events,
         *,
         configs: JobConfigs,
+        tracer: RunTracer | None = None,
     ) -> None:
         super().__init__()
+        self._tracer = tracer
         self._store = store
         self._ids = ids
         self._dispatcher = dispatcher
         self._events = events
         self._configs = configs
         self._waiting = Inbox()
+        self._ids_at_first = 0
         self._recorded = asyncio.Event()  # set, and replaced, when there may be room again
 
     def receive(self, session: Session, messages: Sequence[FromNode | StoredFirst]) -> None:
@@ -98,17 +101,31 @@ class Recorder(Loop):
         return bool(self._waiting)
 
     async def _write(self, batch: Sequence[NodeMessage]) -> None:
+        asked_at = 0.0
+
         async def write(run_ids: Sequence[int]) -> RecordResult:
+            nonlocal asked_at
+            asked_at = asyncio.get_running_loop().time()
             return await self._store.run(
                 before_commit("recording", record), batch, self._configs, run_ids
             )
 
-        recorded = await self._ids.run_with_ids("run", write)
+        # Steps follow steps: as many ids as the last batch took are at hand, lest each transaction
+        # that lets workflows go on be begun twice.
+        recorded = await self._ids.run_with_ids("run", write, at_first=self._ids_at_first)
+        self._ids_at_first = recorded.steps
+        committed_at = asyncio.get_running_loop().time()
         ignored = Counter(session for _, session, _ in recorded.ignored)
         _log_dropped(self._waiting.rate(ignored, batch))
         reached("recorded")
         self._after_commit(recorded)
         reached("acknowledged")
+        if self._tracer is not None and recorded.ended:
+            self._tracer.recorded(
+                recorded.ended,
+                at=recorded.recorded_at,
+                committed_ms=(committed_at - asked_at) * 1000,
+            )
 
     def _after_commit(self, recorded: RecordResult) -> None:
         replies: defaultdict[Session, list[Message]] = defaultdict(list)

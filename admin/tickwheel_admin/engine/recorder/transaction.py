@@ -7,22 +7,27 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from msgspec.structs import replace
 
 from tickwheel_admin.domain.executors import reports
 from tickwheel_admin.domain.executors.reports import Answer
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.runs.moves import SPAWNED
 from tickwheel_admin.domain.runs.run import LIVE, Move, RunState
+from tickwheel_admin.domain.runs.trace import ends_of_attempts
 from tickwheel_admin.engine.handoff import AttemptOutputs
-from tickwheel_admin.engine.ports import HeldPart, NodeMessage, Session, StoredFirst
+from tickwheel_admin.engine.ports import FetchedChunk, HeldPart, NodeMessage, Session, StoredFirst
 from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.facts import BatchStep, facts_of
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.runs.attempts import attempt_tokens, keep_late_results
 from tickwheel_admin.store.runs.deadlines import ask_about_held_runs, set_deadlines
 from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
-from tickwheel_admin.store.runs.logs import append_log_chunks
+from tickwheel_admin.store.runs.logs import append_fetched_chunks, append_log_chunks
 from tickwheel_admin.store.runs.runs import lock_runs, set_progress
+from tickwheel_admin.store.workflows.steps import SpawnedItems, insert_spawned
 from tickwheel_shared.protocol import (
     MAX_MESSAGE_CHARS,
     Accepted,
@@ -48,11 +53,14 @@ class RecordResult:
     # (node, handler, why)
     refusals: list[tuple[int, str, Refusal]] = field(default_factory=list)
     ignored: list[tuple[str, Session, int]] = field(default_factory=list)  # (why, whose, run)
+    ended: Sequence[Move] = ()  # attempts of runs that are part of a trace
+    recorded_at: int = 0  # database time of it
     unkept: Sequence[int] = ()  # runs whose state is not stored: another attempt holds it
     logged_runs: set[int] = field(default_factory=set)
     moved: int = 0
     freed: Collection[int] = ()  # executors with a slot that is free again
     queued: bool = False  # runs may be claimed that could not be before
+    steps: int = 0  # of workflows, that have begun
     armed: bool = False  # triggers that waited for the end of a run will fire
 
 
@@ -72,6 +80,7 @@ def record(
     for received in batch:
         book.apply(received)
     book.write(run_ids)
+    facts_of(conn).batches.append((BatchStep.RECORDING, len(batch)))
     return book.recorded
 
 
@@ -93,9 +102,11 @@ class _RecordBatch:
         self._deadlines: dict[int, int] = {}
         self._progress: dict[int, tuple[float, str]] = {}
         self._chunks: dict[tuple[int, int, int], LogChunk] = {}
+        self._fetched: list[LogChunk] = []
         self._late: dict[tuple[int, int], Result] = {}
         self._first: defaultdict[Callable[..., None], list[Any]] = defaultdict(list)
         self._left = AttemptOutputs()
+        self._spawned: dict[int, SpawnedItems] = {}  # by the run that spawned them
         self._back: dict[int, Collection[int]] = {}  # nodes that said hello, and the runs they hold
         self.recorded = RecordResult()
 
@@ -125,10 +136,12 @@ class _RecordBatch:
         for write, rows in self._first.items():
             write(self._conn, rows)
         moves = list(self._moves.values())
+        insert_spawned(self._conn, list(self._spawned.values()))
         followed = move_with_follow_ups(
             self._conn, moves, configs=self._all_configs, now=self._now, run_ids=run_ids
         )
         self.recorded.queued, self.recorded.armed = followed.queued > 0, followed.armed > 0
+        self.recorded.steps = followed.steps
         ask_about_held_runs(self._conn, self._back, now=self._now)
         keep_late_results(
             self._conn,
@@ -152,8 +165,10 @@ class _RecordBatch:
             ],
         )
         append_log_chunks(self._conn, list(self._chunks.values()))
+        append_fetched_chunks(self._conn, self._fetched)
         self.recorded.unkept = self._left.write(self._conn, now=self._now)
         self.recorded.moved = len(moves)
+        self.recorded.ended, self.recorded.recorded_at = ends_of_attempts(moves), self._now
         self.recorded.freed = {
             move.before.executor_id
             for move in moves
@@ -185,6 +200,11 @@ class _RecordBatch:
         )
         if run is not None and reports.is_last_word(run, result, session.executor_id):
             self._left.result(run, result, config, answer.move)
+            if answer.move is not None and answer.move.after.reason == SPAWNED:
+                items, _ = reports.spawned_items(run, result)
+                self._spawned[run.id] = SpawnedItems(
+                    run.parent_run_id or 0, run.id, len(items or ()), _text(result.spawn)
+                )
         if answer.refused == reports.OLD_ATTEMPT:
             self._late[result.run, result.attempt] = result
         self._answer(session, result.run, answer)
@@ -219,7 +239,10 @@ class _RecordBatch:
             current = run.attempt == chunk.attempt
             token = run.claim_token if current else self._old_tokens.get((chunk.run, chunk.attempt))
             if token == chunk.token:
-                self._chunks[chunk.run, chunk.attempt, chunk.first_seq] = chunk
+                if isinstance(chunk, FetchedChunk):
+                    self._fetched.append(chunk)
+                else:
+                    self._chunks[chunk.run, chunk.attempt, chunk.first_seq] = chunk
                 self.recorded.logged_runs.add(chunk.run)
         # A chunk that is not stored is acknowledged too, or the node would keep it for ever.
         receipt = LogReceipt(run=chunk.run, attempt=chunk.attempt, first_seq=chunk.first_seq)
@@ -249,6 +272,10 @@ class _RecordBatch:
             and message.run in self._runs
             and message.attempt < self._runs[message.run].attempt
         }
+
+
+def _text(raw: msgspec.Raw | msgspec.UnsetType) -> str:
+    return "[]" if isinstance(raw, msgspec.UnsetType) else bytes(raw).decode()
 
 
 _NO_JOB = JobConfig(name="", handler="")  # stands in where the run is unknown and nothing is done

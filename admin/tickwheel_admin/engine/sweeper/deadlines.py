@@ -26,6 +26,7 @@ from tickwheel_admin.domain.runs.run import (
     Run,
     RunState,
 )
+from tickwheel_admin.domain.runs.trace import ends_of_attempts
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.runs.deadlines import queued_past_deadline, set_deadlines
@@ -46,6 +47,8 @@ class SweepResult:
     timed_out: int = 0
     moved: int = 0
     followed: FollowUpResult = field(default_factory=FollowUpResult)
+    ended: Sequence[Move] = ()  # attempts of runs that are part of a trace
+    now: int = 0  # database time of it
 
 
 def sweep_live(
@@ -102,6 +105,7 @@ def sweep_live(
     swept.followed = move_with_follow_ups(conn, moves, configs=configs, now=now, run_ids=run_ids)
     set_deadlines(conn, deadlines)
     swept.moved = len(moves)
+    swept.ended, swept.now = ends_of_attempts(moves), now
     return swept
 
 

@@ -10,9 +10,11 @@ import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.domain.executors.node import Node
+from tickwheel_admin.domain.runs.run import Move
+from tickwheel_admin.engine.batching import write_or_bisect
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.membership.leases import MAX_STEP_SECONDS, Leases, clock_is_steady
-from tickwheel_admin.engine.ports import NodeLinks
+from tickwheel_admin.engine.ports import NodeLinks, RunTracer
 from tickwheel_admin.engine.sweeper.deadlines import (
     RUNS_PER_BATCH,
     SweepResult,
@@ -22,6 +24,7 @@ from tickwheel_admin.engine.sweeper.deadlines import (
 )
 from tickwheel_admin.engine.sweeper.lost_runs import LostRunsResult, move_lost_runs
 from tickwheel_admin.engine.sweeper.stalled import cancel_orphans, repair_stalled
+from tickwheel_admin.engine.sweeper.workflows import give_up_workflow, sweep_workflows
 from tickwheel_admin.services.events.events import NODES, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
@@ -38,6 +41,8 @@ from tickwheel_admin.store.runs.deadlines import (
 )
 from tickwheel_admin.store.runs.due_check import DueCheck, check_due
 from tickwheel_admin.store.runs.follow_ups import FollowUpResult
+from tickwheel_admin.store.runs.pools.recount import miscounted_pools, recount_pool
+from tickwheel_admin.store.runs.workflows.step_runs import workflows_among
 
 log = structlog.get_logger(__name__)
 
@@ -62,8 +67,10 @@ class Sweeper(Loop):
         events: Events,
         *,
         configs: JobConfigs,
+        tracer: RunTracer | None = None,
     ) -> None:
         super().__init__()
+        self._tracer = tracer
         self._store = store
         self._ids = ids
         self._links = links
@@ -104,6 +111,11 @@ class Sweeper(Loop):
             )
             moved += self._send(swept)
         fires = [past.run_id for past in live if past.node_id is None]
+        workflows = await self._store.read(workflows_among, fires) if fires else set()
+        goes_down = False  # to nodes, and to workflows within these
+        if workflows:
+            goes_down = await self._sweep_workflows(workflows)
+            fires = [run_id for run_id in fires if run_id not in workflows]
         if fires:
             swept = await self._with_ids(
                 lambda ids: self._store.run(sweep_fires, fires, self._configs, ids)
@@ -122,7 +134,26 @@ class Sweeper(Loop):
                 )
             )
             moved += self._send(swept)
-        return len(live) == RUNS_PER_BATCH and moved > 0
+        return goes_down or (len(live) == RUNS_PER_BATCH and moved > 0)
+
+    async def _sweep_workflows(self, workflows: Collection[int]) -> bool:
+        """Whether anything has moved; a run that cannot be swept does not stop the others."""
+        moved = 0
+
+        async def sweep(ids: Sequence[int]) -> None:
+            nonlocal moved
+            swept = await self._with_ids(
+                lambda run_ids: self._store.run(sweep_workflows, ids, self._configs, run_ids)
+            )
+            moved += self._send(swept)
+
+        async def give_up(run_id: int, reason: str) -> None:
+            log.exception("workflow.not_swept", run_id=run_id, reason=reason)
+            if await self._store.run(give_up_workflow, run_id, self._configs):
+                self._events.publish(RUNS)
+
+        await write_or_bisect(sorted(workflows), sweep, give_up)
+        return moved > 0
 
     def _send(self, swept: SweepResult) -> int:
         for node_id, messages in swept.messages.items():
@@ -131,6 +162,7 @@ class Sweeper(Loop):
             log.info("sweeper.timed_out", runs=swept.timed_out)
         if swept.moved:
             self._announce(swept.followed)
+            self._trace(swept.ended, at=swept.now)
         return swept.moved
 
     def _clock_was_set(self, seen: DueCheck, asked_at: float) -> bool:
@@ -180,6 +212,7 @@ class Sweeper(Loop):
         )
         if result.held:
             log.warning("run.held", runs=result.held)
+        self._trace(result.ended, at=result.now)
         if result.lost:
             log.warning("run.lost", runs=result.lost)
             self._announce(result.followed)
@@ -213,6 +246,13 @@ class Sweeper(Loop):
         self._recounted_at = now
         for node_id in await self._store.read(miscounted_nodes):
             await self._store.run(recount_slots, node_id)
+        for pool_id in await self._store.read(miscounted_pools):
+            log.warning("pool.recounted", pool_id=pool_id)
+            await self._store.run(recount_pool, pool_id, self._configs)
+
+    def _trace(self, ended: Sequence[Move], *, at: int) -> None:
+        if self._tracer is not None and ended:
+            self._tracer.recorded(ended, at=at, committed_ms=0)
 
     async def _with_ids(self, work: Callable[[Sequence[int]], Awaitable[T]]) -> T:
         return await self._ids.run_with_ids("run", work)

@@ -13,6 +13,7 @@ from tickwheel_admin.domain.planning.fires import start_by_again
 from tickwheel_admin.domain.runs import moves as run_moves
 from tickwheel_admin.domain.runs.blocking import Blocking, WhenCutOff
 from tickwheel_admin.domain.runs.run import CUT_OFF, LIVE, Move, Run, RunState
+from tickwheel_admin.domain.runs.trace import ends_of_attempts
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.nodes import ended_nodes
 from tickwheel_admin.store.jobs.configs import JobConfigs
@@ -33,6 +34,8 @@ class LostRunsResult:
     held: int  # still live although no admin hears from their node
     followed: FollowUpResult
     idle_nodes: Sequence[int]  # of which no run was found
+    ended: Sequence[Move]  # attempts of runs that are part of a trace
+    now: int  # database time of it
 
 
 def move_lost_runs(
@@ -73,6 +76,8 @@ def move_lost_runs(
         held=held,
         followed=followed,
         idle_nodes=[] if found else sorted(_without_runs(conn, by_id)),
+        ended=ends_of_attempts(moves),
+        now=now,
     )
 
 

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.calendars.calendar import CalendarSpec
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
+from tickwheel_admin.store.alarms.rules import rules_of_calendar
 from tickwheel_admin.store.calendars import calendars as store_calendars
 from tickwheel_admin.store.calendars.calendars import MAX_CHAIN
 
@@ -73,4 +74,12 @@ def refuse_if_used(conn: sa.Connection, name: str) -> None:
             "These calendars are based on “%(name)s”: %(calendars)s. Change them first.",
             name=name,
             calendars=", ".join(each for _, each in based),
+        )
+    if rules := rules_of_calendar(conn, name):
+        named = ", ".join(f"“{each.name}”" for each in rules[:NAMED_USERS])
+        raise Conflict(
+            "calendar.in_use_by_rules",
+            "Rules of alarms follow “%(name)s”: %(rules)s. Change them first.",
+            name=name,
+            rules=f"{named}, …" if len(rules) > NAMED_USERS else named,
         )

@@ -181,23 +181,7 @@ class Calendars:
         calendar_id = await self._ids.take("calendar")
 
         def create(conn: sa.Connection, entry: AuditEntry) -> None:
-            calendar_edits.lock_calendars(conn)
-            if store_calendars.calendar_of_name(conn, name) is not None:
-                raise Conflict(
-                    "calendar.name_taken",
-                    "There is already a calendar named “%(name)s”.",
-                    name=name,
-                )
-            check_base(conn, name, spec)
-            version = calendar_edits.add_calendar(
-                conn,
-                calendar_id=calendar_id,
-                name=name,
-                description=description,
-                spec=spec,
-                now=now_ms(conn),
-            )
-            entry.write("calendar.created", calendar_id, name=name, version=version)
+            create_calendar(conn, entry, (name, description, spec), calendar_id=calendar_id)
 
         await self._audited.run(actor, create, CALENDARS, TRIGGERS)
         return calendar_id
@@ -222,34 +206,8 @@ class Calendars:
         name, description, spec = parse_calendar(raw)
 
         def update(conn: sa.Connection, entry: AuditEntry) -> int:
-            calendar_edits.lock_calendars(conn)
-            old = _get(conn, calendar_id)
-            if old.version != version:
-                raise Conflict(
-                    "calendar.changed",
-                    "Somebody else changed this calendar, or one that it is based on, meanwhile;"
-                    " it is at version %(version)d now. Load it again and repeat your change.",
-                    version=old.version,
-                )
-            if name != old.name:
-                raise InvalidInput.one(
-                    "name",
-                    "calendar.renamed",
-                    "Triggers name it, so a calendar keeps its name “%(name)s”; add another one"
-                    " instead.",
-                    name=old.name,
-                )
-            before = calendar_to_raw(old.name, old.description, old.spec)
-            after = calendar_to_raw(name, description, spec)
-            changed = [field for field in after if after[field] != before[field]]
-            if not changed:
-                return old.version
-            check_base(conn, name, spec)
-            calendar_edits.revise_calendar(conn, calendar_id, description=description, spec=spec)
-            calendar_edits.raise_versions(conn, name, now=now_ms(conn))
-            new = old.version + 1
-            entry.write("calendar.updated", calendar_id, name=name, version=new, changed=changed)
-            return new
+            new = (name, description, spec)
+            return update_calendar(conn, entry, calendar_id, new, version=version)
 
         return await self._audited.run(
             actor, update, CALENDARS, TRIGGERS, repeated=lambda noted: int(noted.detail["version"])
@@ -264,13 +222,7 @@ class Calendars:
         await self._require_change(actor, calendar_id)
 
         def delete(conn: sa.Connection, entry: AuditEntry) -> None:
-            calendar_edits.lock_calendars(conn)
-            old = _get(conn, calendar_id)
-            # From here on no job can begin to follow it: saving one holds this row as well.
-            calendar_edits.hold_calendars(conn, [old.name])
-            refuse_if_used(conn, old.name)
-            calendar_edits.delete_calendar(conn, calendar_id, now=now_ms(conn))
-            entry.write("calendar.deleted", calendar_id, name=old.name)
+            delete_calendar(conn, entry, calendar_id)
 
         await self._audited.run(actor, delete, CALENDARS, TRIGGERS)
 
@@ -279,6 +231,81 @@ class Calendars:
         if not actor.may(Permission.DEVELOP):
             await self._store.read(_get, calendar_id)
             raise _not_allowed()
+
+
+def create_calendar(
+    conn: sa.Connection, entry: AuditEntry, new: tuple[str, str, CalendarSpec], *, calendar_id: int
+) -> None:
+    """Write a new one: its name, description and content; raises as `Calendars.create`."""
+    name, description, spec = new
+    calendar_edits.lock_calendars(conn)
+    if store_calendars.calendar_of_name(conn, name) is not None:
+        raise Conflict(
+            "calendar.name_taken",
+            "There is already a calendar named “%(name)s”.",
+            name=name,
+        )
+    check_base(conn, name, spec)
+    version = calendar_edits.add_calendar(
+        conn,
+        calendar_id=calendar_id,
+        name=name,
+        description=description,
+        spec=spec,
+        now=now_ms(conn),
+    )
+    entry.write("calendar.created", calendar_id, name=name, version=version)
+
+
+def update_calendar(
+    conn: sa.Connection,
+    entry: AuditEntry,
+    calendar_id: int,
+    said: tuple[str, str, CalendarSpec],
+    *,
+    version: int,
+) -> int:
+    """Change one; returns its new version, and raises as `Calendars.update`."""
+    name, description, spec = said
+    calendar_edits.lock_calendars(conn)
+    old = _get(conn, calendar_id)
+    if old.version != version:
+        raise Conflict(
+            "calendar.changed",
+            "Somebody else changed this calendar, or one that it is based on, meanwhile;"
+            " it is at version %(version)d now. Load it again and repeat your change.",
+            version=old.version,
+        )
+    if name != old.name:
+        raise InvalidInput.one(
+            "name",
+            "calendar.renamed",
+            "Triggers name it, so a calendar keeps its name “%(name)s”; add another one instead.",
+            name=old.name,
+        )
+    before = calendar_to_raw(old.name, old.description, old.spec)
+    after = calendar_to_raw(name, description, spec)
+    changed = [field for field in after if after[field] != before[field]]
+    if not changed:
+        return old.version
+    check_base(conn, name, spec)
+    now = now_ms(conn)
+    calendar_edits.revise_calendar(conn, calendar_id, description=description, spec=spec, now=now)
+    calendar_edits.raise_versions(conn, name, now=now)
+    new = old.version + 1
+    entry.write("calendar.updated", calendar_id, name=name, version=new, changed=changed)
+    return new
+
+
+def delete_calendar(conn: sa.Connection, entry: AuditEntry, calendar_id: int) -> None:
+    """Remove one; raises as `Calendars.delete`."""
+    calendar_edits.lock_calendars(conn)
+    old = _get(conn, calendar_id)
+    # From here on no job can begin to follow it: saving one holds this row as well.
+    calendar_edits.hold_calendars(conn, [old.name])
+    refuse_if_used(conn, old.name)
+    calendar_edits.delete_calendar(conn, calendar_id, now=now_ms(conn))
+    entry.write("calendar.deleted", calendar_id, name=old.name)
 
 
 def _items(conn: sa.Connection, stored: list[StoredCalendar]) -> list[CalendarItem]:

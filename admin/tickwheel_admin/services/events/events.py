@@ -19,6 +19,7 @@ TRIGGERS = "triggers"  # a trigger may be due sooner
 CALENDARS = "calendars"  # a calendar was added, changed or removed
 JOBS = "jobs"  # a job was added, changed or removed
 NODES = "nodes"  # a node came, went or changed
+ALARMS = "alarms"  # an alarm, a rule or a channel changed, or a message is to be sent
 USERS = "people"  # somebody's sessions, tokens or rights changed
 
 # What pages of other admins are told of, and what it is counted by. The engine listens to none of
@@ -28,6 +29,7 @@ SHARED: Mapping[str, tuple[str, ...]] = {
     JOBS: (JOBS, CALENDARS),
     NODES: (NODES,),
     USERS: (USERS,),
+    ALARMS: (ALARMS,),
 }
 # What is remembered at all: topics of single runs come without end.
 _REMEMBERED = frozenset(each for own in SHARED.values() for each in own)

@@ -16,6 +16,8 @@ from tickwheel_admin.domain.runs.moves import cancelled_while_queued, stop_wante
 from tickwheel_admin.domain.runs.run import LIVE, TIMEOUT, Run, RunState
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.workflows.hidden_jobs import forget_all
+from tickwheel_admin.store.alarms.rules import delete_rules_of_executor, delete_rules_of_jobs
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors import executors as store_executors
 from tickwheel_admin.store.executors.executors import StoredExecutor
@@ -24,8 +26,11 @@ from tickwheel_admin.store.executors.secrets import delete_secrets
 from tickwheel_admin.store.jobs import deletion as store_jobs
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.jobs.declared import forget_declared, give_up_declared
+from tickwheel_admin.store.jobs.hidden_jobs import forget_hidden_jobs_on
+from tickwheel_admin.store.jobs.jobs import current_configs
 from tickwheel_admin.store.jobs.kept_state import forget_states
 from tickwheel_admin.store.jobs.routing_memory import forget_uses
+from tickwheel_admin.store.pools.pools import delete_pools_of
 from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.runs.runs import lock_runs, move_runs
 from tickwheel_admin.store.system.audit import NewAudit, find_audit, find_audits, write_audits
@@ -86,7 +91,10 @@ def delete_some_jobs(conn: sa.Connection, step: Deletion) -> int | None:
     if len(waiting) == RUNS_PER_STEP:
         store_jobs.pause_jobs(conn, list(jobs), now=now)
         return 0
+    for config in current_configs(conn, jobs).values():
+        forget_all(conn, config.workflow, now=now)
     store_jobs.delete_jobs(conn, list(jobs), now=now)
+    delete_rules_of_jobs(conn, jobs, now=now)
     forget_states(conn, jobs)
     forget_uses(conn, jobs)
     give_up_declared(conn, jobs)
@@ -113,19 +121,16 @@ def end_some_runs(conn: sa.Connection, step: Deletion) -> bool:
     Returns whether there may be more of them.
     """
     now = now_ms(conn)
+    workflows = store_jobs.unstopped_workflows(conn, step.executor_id, limit=RUNS_PER_STEP)
+    if workflows:  # first, so that they begin no step for one that is cancelled
+        _stop(conn, step, workflows, now=now)
+        return True
     waiting = store_jobs.waiting_runs(conn, step.executor_id, limit=RUNS_PER_STEP)
     if waiting:  # alone: the last shards of a fire that is live end it
         _cancel(conn, step, lock_runs(conn, waiting).values(), now=now)
         return True
     live = store_jobs.unstopped_runs(conn, step.executor_id, limit=RUNS_PER_STEP)
-    move_runs(
-        conn,
-        [
-            stop_wanted(each, reason="operator", now=now, by=step.actor.name)
-            for each in lock_runs(conn, live).values()
-            if each.state in LIVE and each.cancel_reason in (None, TIMEOUT)
-        ],
-    )
+    _stop(conn, step, live, now=now)
     return len(live) == RUNS_PER_STEP
 
 
@@ -151,10 +156,14 @@ def delete_empty(
         or store_jobs.unstopped_runs(conn, found.id, limit=1)
     ):
         return False
-    store_executors.delete_executor(conn, found.id, now=now_ms(conn))
+    now = now_ms(conn)
+    store_executors.delete_executor(conn, found.id, now=now)
+    forget_hidden_jobs_on(conn, found.id, now=now)
+    delete_rules_of_executor(conn, found.id, now=now)
     forget_declared(conn, found.id)
     forget_schemas(conn, found.id)
     delete_secrets(conn, found.id)
+    delete_pools_of(conn, found.id, now=now)
     delete_xxl_executor(conn, found.id)
     write_audits(
         conn,
@@ -179,6 +188,18 @@ def _has_jobs(conn: sa.Connection, found: StoredExecutor) -> Conflict:
         "“%(name)s” still has jobs (%(jobs)s); delete them first, or delete it with its jobs.",
         name=found.name,
         jobs=f"{jobs:,}",
+    )
+
+
+def _stop(conn: sa.Connection, step: Deletion, run_ids: Sequence[int], *, now: int) -> None:
+    """Ask live runs to end; the sweeper ends the steps of workflows, wherever they run."""
+    move_runs(
+        conn,
+        [
+            stop_wanted(each, reason="operator", now=now, by=step.actor.name)
+            for each in lock_runs(conn, run_ids).values()
+            if each.state in LIVE and each.cancel_reason in (None, TIMEOUT)
+        ],
     )
 
 

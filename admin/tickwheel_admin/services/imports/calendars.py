@@ -102,7 +102,9 @@ def write_calendar(
         old = get_calendar(conn, planned.our_id)
         if old is None:
             raise Conflict("import.raced", "Somebody else imports at the same time.")
-        calendar_edits.revise_calendar(conn, old.id, description=old.description, spec=planned.spec)
+        calendar_edits.revise_calendar(
+            conn, old.id, description=old.description, spec=planned.spec, now=now
+        )
         calendar_edits.raise_versions(conn, name, now=now)
         entry.write(
             "calendar.updated", old.id, name=name, version=old.version + 1, changed=["imported"]

@@ -85,7 +85,7 @@ def _refuse_race(conn: sa.Connection, edit: PageEdit) -> None:
 def _create(conn: sa.Connection, edit: PageEdit) -> None:
     new = [
         NewImportedJob(
-            config=parse_job(each.raw),
+            config=each.config or parse_job(each.raw),
             job_id=edit.job_ids[place],
             audit_id=edit.audit_ids[place],
             trigger_ids=edit.trigger_ids[place],

@@ -13,6 +13,7 @@ from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.handlers.scripts import check_script, noted
 from tickwheel_admin.services.jobs.checks import name_taken
+from tickwheel_admin.services.runs.secret_references import check_secret_references
 from tickwheel_admin.services.triggers.cutover import new_triggers
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.jobs import jobs as store_jobs
@@ -51,12 +52,15 @@ def add_imported_jobs(
 
     Raises:
         Conflict: job.name_taken.
-        InvalidInput: trigger.never_fires; script.forbidden.
+        InvalidInput: trigger.never_fires; script.forbidden; a reference to a secret that the
+            executor does not have.
         NotAllowed: there is a script, and this person may not give one.
     """
     with_script = [each.config for each in new if each.config.script is not None]
     for config in with_script[:1]:  # permission and executor are the same for all
         check_script(conn, actor, executor_id, config)
+    for each in new:
+        check_secret_references(conn, executor_id, each.config)
     names = [each.config.name for each in new]
     for start in range(0, len(names), _NAMES_AT_ONCE):
         some = names[start : start + _NAMES_AT_ONCE]

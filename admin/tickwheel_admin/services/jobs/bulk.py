@@ -33,6 +33,7 @@ from tickwheel_admin.services.system.bulk_entries import (
     join_cursor,
     split_cursor,
 )
+from tickwheel_admin.services.workflows.names import with_names
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.jobs import jobs as store_jobs
@@ -142,21 +143,21 @@ class JobBulk:
         if query is None:
             ids = check_ids(job_ids)
             for start in range(0, len(ids), STEP):
-                yield _documents(await self._seen(actor, ids[start : start + STEP]))
+                yield await self._seen(actor, ids[start : start + STEP])
             return
         query, cursor = replace(query, sort=JobSort.NAME), None
         while True:
             page = await self._jobs.page(actor, query, cursor=cursor, limit=STEP)
             jobs = [item.job for item in page.items]
-            yield _documents(await self._store.read(jobs_with_sources, jobs))
+            yield await self._store.read(_documents, actor, jobs)
             if (cursor := page.next) is None:
                 return
 
-    async def _seen(self, actor: Actor, job_ids: Sequence[int]) -> list[Job]:
-        def read(conn: sa.Connection) -> list[Job]:
+    async def _seen(self, actor: Actor, job_ids: Sequence[int]) -> str:
+        def read(conn: sa.Connection) -> str:
             found = (store_jobs.get_job(conn, job_id) for job_id in job_ids)
             seen = [job for job in found if job and actor.may(Permission.VIEW, job.executor_id)]
-            return jobs_with_sources(conn, seen)
+            return _documents(conn, actor, seen)
 
         return await self._store.read(read)
 
@@ -248,5 +249,8 @@ def _checked(change: JobChange) -> JobChange:
     return change
 
 
-def _documents(jobs: Sequence[Job]) -> str:
-    return "".join(f"---\n{to_yaml(job_to_raw(job.config))}" for job in jobs)
+def _documents(conn: sa.Connection, actor: Actor, jobs: Sequence[Job]) -> str:
+    return "".join(
+        f"---\n{to_yaml(with_names(conn, actor, job.executor_id, job_to_raw(job.config)))}"
+        for job in jobs_with_sources(conn, jobs)
+    )

@@ -19,9 +19,12 @@ from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.calendars.of_triggers import look_at_calendars
 from tickwheel_admin.services.handlers.known import check_handler
 from tickwheel_admin.services.handlers.scripts import check_script
+from tickwheel_admin.services.jobs.alarm_rules import look_at_alarms
 from tickwheel_admin.services.jobs.children import check_children
+from tickwheel_admin.services.pools.of_jobs import look_at_pools
 from tickwheel_admin.services.runs.parameters import check_job_parameters
 from tickwheel_admin.services.runs.secret_references import check_secret_references
+from tickwheel_admin.services.workflows.checks import check_workflow
 from tickwheel_admin.store.jobs import jobs
 from tickwheel_admin.store.jobs.jobs import current_configs
 
@@ -92,9 +95,20 @@ def further_problems(
     if "name" not in bad:
         found.ask(check_name, conn, executor_id, config.name, by_other_than=job_id)
     if not bad & {"script", "handler"} and config.script is not None:
-        before = jobs.current_configs(conn, [job_id]).get(job_id) if job_id else None
-        found.ask(check_script, conn, actor, executor_id, config, before=before)
-    if "handler" not in bad:
+        was = jobs.current_configs(conn, [job_id]).get(job_id) if job_id else None
+        found.ask(check_script, conn, actor, executor_id, config, before=was)
+    if "workflow" not in bad:
+        stored = current_configs(conn, [job_id]).get(job_id) if job_id else None
+        found.ask(
+            check_workflow,
+            conn,
+            actor,
+            config,
+            job_id=job_id,
+            executor_id=executor_id,
+            before=stored,
+        )
+    if not bad & {"handler", "workflow"} and config.workflow is None:
         found.ask(check_handler, conn, executor_id, config.handler)
     if not bad & {"handler", "parameters", "triggers"}:
         found.ask(check_job_parameters, conn, executor_id, config)
@@ -105,8 +119,16 @@ def further_problems(
     if "children" not in bad:
         links = config.children
         found.ask(check_children, conn, actor, job_id=job_id, name=config.name, links=links)
+    if "alarms" not in bad:
+        stored = current_configs(conn, [job_id]).get(job_id) if job_id else None
+        before = () if stored is None else stored.alarms
+        found.ask(look_at_alarms, conn, job_id, before, config.alarms)
     if "triggers" not in bad:
         found.ask(look_at_calendars, conn, config)
+    # Steps may name executors that the caller may not see: then their pools are not told.
+    is_refused = any(each.field.startswith("workflow") for each in found.problems)
+    if not is_refused and not bad & {"pool", "pool_slots", "workflow"}:
+        found.ask(look_at_pools, conn, executor_id, config)
     return found.problems
 
 

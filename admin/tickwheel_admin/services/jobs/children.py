@@ -10,7 +10,12 @@ from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.jobs.child_graph import circle_through, longest_chain_through
 from tickwheel_admin.domain.jobs.children import MAX_DEPTH, ChildLink
 from tickwheel_admin.domain.users.user import Actor, Permission
-from tickwheel_admin.store.jobs.child_links import LinkedJob, child_graph, named_jobs
+from tickwheel_admin.store.jobs.child_links import (
+    LinkedJob,
+    child_graph,
+    named_jobs,
+    workflow_graph,
+)
 
 
 def check_children(
@@ -33,9 +38,13 @@ def check_children(
     ]
     if problems:
         raise InvalidInput(problems)
-    graph = child_graph(conn)
+    graph, steps = child_graph(conn), workflow_graph(conn)
     graph[job_id] = tuple(link.job_id for link in links)
-    if circle := circle_through(graph, job_id):
+    steps[job_id] = ()  # a circle through these is told with the workflow
+    both = {
+        each: (*graph.get(each, ()), *steps.get(each, ())) for each in graph.keys() | steps.keys()
+    }
+    if circle := circle_through(both, job_id):
         raise InvalidInput.one(
             f"children[{graph[job_id].index(circle[1])}].job",
             "child.circle",

@@ -29,6 +29,7 @@ from tickwheel_admin.services.jobs.checks import name_taken
 from tickwheel_admin.services.jobs.edits import Edit, created_detail, made_before
 from tickwheel_admin.services.jobs.service import Jobs
 from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.pools.of_jobs import held_pools
 from tickwheel_admin.services.runs.batches import code_of
 from tickwheel_admin.services.runs.parameters import check_against_schema
 from tickwheel_admin.services.runs.requests import check_request_key
@@ -61,7 +62,7 @@ class NewJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class WantedJob:
     """A job whose fields are right, with the ids that it may use."""
 
     place: int  # in the request
@@ -114,10 +115,13 @@ class JobCreation:
         for start in range(0, len(new), BATCH):
             places = range(start, min(start + BATCH, len(new)))
             # In a thread, and before the transaction: others must not wait while this is read.
-            read = await asyncio.to_thread(_read, step.actor, new, places, protocols)
+            plain = [place for place in places if not _has_workflow(new[place])]
+            read = await asyncio.to_thread(_read, step.actor, new, plain, protocols)
             outcomes |= {p: found for p, found in read.items() if isinstance(found, UserError)}
             configs = {p: found for p, found in read.items() if isinstance(found, JobConfig)}
             outcomes |= await self._batch(step.actor, new, configs, request_key)
+            for place in set(places) - set(plain):  # these go one by one as well
+                outcomes[place] = await self._one(step.actor, new[place], request_key)
         told = [outcomes[place] for place in range(len(new))]
         skipped: dict[str, int] = {}
         for each in told:
@@ -135,13 +139,15 @@ class JobCreation:
         configs: Mapping[int, JobConfig],
         request_key: str | None,
     ) -> dict[int, Outcome]:
-        # Links to children are checked against all others: such jobs go one by one.
-        together = {place: each for place, each in configs.items() if not each.children}
+        # Links to children, and rules, are checked against all others: such jobs go one by one.
+        together = {
+            place: each for place, each in configs.items() if not each.children and not each.alarms
+        }
         wanted = await self._with_ids(actor, new, together, request_key)
         outcomes: dict[int, Outcome] = {}
         # Some job of them is at fault, such as one that lost a race for its name.
         with contextlib.suppress(StatementRefused, sa.exc.IntegrityError):
-            outcomes = await self._store.run(_create_jobs, wanted)
+            outcomes = await self._store.run(create_jobs, wanted)
         for place in configs:
             if place not in outcomes:
                 outcomes[place] = await self._one(actor, new[place], request_key)
@@ -159,13 +165,13 @@ class JobCreation:
         new: Sequence[NewJob],
         configs: Mapping[int, JobConfig],
         request_key: str | None,
-    ) -> list[_Wanted]:
+    ) -> list[WantedJob]:
         job_ids = iter(await self._ids.take_many("job", len(configs)))
         audit_ids = iter(await self._ids.take_many("audit", len(configs)))
         triggers = sum(len(config.triggers) for config in configs.values())
         trigger_ids = iter(await self._ids.take_many("trigger", triggers))
         return [
-            _Wanted(
+            WantedJob(
                 place=place,
                 executor_id=new[place].executor_id,
                 config=config,
@@ -187,6 +193,10 @@ def _protocols(conn: sa.Connection, executor_ids: Sequence[int]) -> dict[int, Pr
     return {each.id: each.protocol for each in found if each is not None}
 
 
+def _has_workflow(new: NewJob) -> bool:
+    return new.raw.get("workflow") is not None
+
+
 def _read(
     actor: Actor,
     new: Sequence[NewJob],
@@ -205,8 +215,11 @@ def _read(
     return found
 
 
-def _create_jobs(conn: sa.Connection, wanted: Sequence[_Wanted]) -> dict[int, Outcome]:
-    """Add jobs in one transaction; what refuses some is found before anything is written."""
+def create_jobs(conn: sa.Connection, wanted: Sequence[WantedJob]) -> dict[int, Outcome]:
+    """Add jobs without children, rules and workflows; returns what became of each, by its place.
+
+    What refuses some is found before anything is written, and the others are written.
+    """
     noted = find_audits(conn, [each.edit.audit_id for each in wanted])
     outcomes: dict[int, Outcome] = {e.place: e.job_id for e in wanted if e.edit.audit_id in noted}
     if outcomes or not wanted:  # an earlier try of this transaction was committed
@@ -233,7 +246,7 @@ def _create_jobs(conn: sa.Connection, wanted: Sequence[_Wanted]) -> dict[int, Ou
     return outcomes
 
 
-def _note(wanted: _Wanted) -> NewAudit:
+def _note(wanted: WantedJob) -> NewAudit:
     return NewAudit(
         id=wanted.edit.audit_id,
         action="job.created",
@@ -246,7 +259,7 @@ def _note(wanted: _Wanted) -> NewAudit:
 class _Batch:
     """What the jobs of a transaction are checked against, each thing read once."""
 
-    def __init__(self, conn: sa.Connection, wanted: Sequence[_Wanted]) -> None:
+    def __init__(self, conn: sa.Connection, wanted: Sequence[WantedJob]) -> None:
         self._conn = conn
         executors = sorted({each.executor_id for each in wanted})
         # Locked, so that none is deleted meanwhile.
@@ -268,12 +281,12 @@ class _Batch:
             self._calendars = read_calendars(conn, calendars)
         self._now = now_ms(conn)
 
-    def made_before(self, wanted: _Wanted) -> int | None:
+    def made_before(self, wanted: WantedJob) -> int | None:
         """The job that the same request made when it was sent before."""
         found = self._taken[wanted.executor_id].get(wanted.config.name)
         return found if found in self._made else None
 
-    def checked(self, wanted: _Wanted) -> tuple[Job, list[job_triggers.NewTrigger]]:
+    def checked(self, wanted: WantedJob) -> tuple[Job, list[job_triggers.NewTrigger]]:
         """The job and its triggers, as they can be written; its name is taken from here on."""
         config, executor_id = wanted.config, wanted.executor_id
         if executor_id not in self._alive:
@@ -285,6 +298,7 @@ class _Batch:
         if config.name in self._taken[executor_id]:
             raise name_taken(config.name)
         check_calendars(config, self._calendars, now=self._now)
+        config = held_pools(self._conn, executor_id, config)
         job = Job(
             id=wanted.job_id,
             executor_id=executor_id,

@@ -24,17 +24,23 @@ from tickwheel_admin.services.calendars.of_triggers import held_calendars
 from tickwheel_admin.services.events.transactions import AuditedEdit
 from tickwheel_admin.services.handlers.known import check_handler
 from tickwheel_admin.services.handlers.scripts import check_script, noted
+from tickwheel_admin.services.jobs.alarm_rules import RuleChanges, plan_rules, write_rules
 from tickwheel_admin.services.jobs.checks import ProblemCollector, check_name
 from tickwheel_admin.services.jobs.children import check_children
 from tickwheel_admin.services.jobs.declared.guard import check_not_managed, give_up_declarations
 from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.pools.of_jobs import held_pools
 from tickwheel_admin.services.runs.parameters import check_job_parameters
 from tickwheel_admin.services.runs.secret_references import check_secret_references
 from tickwheel_admin.services.triggers.cutover import add_triggers, cut_over, rearm
+from tickwheel_admin.services.workflows.checks import check_workflow
+from tickwheel_admin.services.workflows.hidden_jobs import forget_all, save_hidden_jobs
+from tickwheel_admin.store.alarms.rules import delete_rules_of_jobs
 from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.executors.executors import get_executor
 from tickwheel_admin.store.jobs import jobs
-from tickwheel_admin.store.jobs.child_links import lock_child_links
+from tickwheel_admin.store.jobs.child_links import lock_links_of
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.jobs.kept_state import forget_states
 from tickwheel_admin.store.jobs.routing_memory import forget_uses
@@ -52,10 +58,24 @@ class Edit(AuditedEdit):
 
     trigger_ids: Sequence[int] = ()
     run_ids: Sequence[int] = ()  # for overdue fires, and for children of fires that a deletion ends
+    job_ids: Sequence[int] = ()  # for the hidden jobs of a workflow
+    rule_ids: Sequence[int] = ()  # for new alarm rules, one for each of the job
     rolled_back_to: int | None = None  # the revision whose configuration the edit brings back
     # Of a new job: sent again with the same one by the same person, it is that job.
     request_key: str | None = None
     by_code: bool = False  # the job is as code declares it, or a person accepts that it is
+
+
+async def begin_edit(ids: Ids, actor: Actor, config: JobConfig | None = None) -> Edit:
+    """An edit with the ids that saving this configuration may need."""
+    workflow = None if config is None else config.workflow
+    return Edit(
+        actor=actor,
+        audit_id=await ids.take("audit"),
+        trigger_ids=() if config is None else await ids.take_many("trigger", len(config.triggers)),
+        rule_ids=() if config is None else await ids.take_many("alarm_rule", len(config.alarms)),
+        job_ids=() if workflow is None else await ids.take_many("job", len(workflow.inline_steps)),
+    )
 
 
 def create_job(
@@ -68,8 +88,7 @@ def create_job(
     """
     if edit.earlier(conn):
         return job_id
-    if config.children:
-        lock_child_links(conn)
+    lock_links_of(conn, config)
     # Locked, so that the executor is not deleted meanwhile.
     if get_executor(conn, executor_id, lock=True) is None:
         raise not_found()
@@ -78,16 +97,38 @@ def create_job(
         return before.pop()
     links = config.children
     found = ProblemCollector()
-    found.ask(check_handler, conn, executor_id, config.handler)
+    if config.workflow is None:
+        found.ask(check_handler, conn, executor_id, config.handler)
     found.ask(check_script, conn, edit.actor, executor_id, config)
+    found.ask(
+        check_workflow,
+        conn,
+        edit.actor,
+        config,
+        job_id=job_id,
+        executor_id=executor_id,
+        before=None,
+    )
     found.ask(check_job_parameters, conn, executor_id, config)
     allowed = None if edit.by_code else ()
     found.ask(check_secret_references, conn, executor_id, config, kept=allowed)
     found.ask(check_name, conn, executor_id, config.name)
     found.ask(check_children, conn, edit.actor, job_id=job_id, name=config.name, links=links)
+    rules = found.ask(plan_rules, conn, job_id, (), config.alarms, rule_ids=edit.rule_ids)
     calendars = found.ask(held_calendars, conn, config) or {}
-    found.raise_if_any()
+    found.raise_if_any()  # before pools are locked, also those of executors that steps name
+    config = held_pools(conn, executor_id, config)
     now = now_ms(conn)
+    config = save_hidden_jobs(
+        conn,
+        config,
+        job_id=job_id,
+        executor_id=executor_id,
+        before=None,
+        new_ids=edit.job_ids,
+        now=now,
+        by=edit.actor.name,
+    )
     new = Job(
         id=job_id,
         executor_id=executor_id,
@@ -106,6 +147,8 @@ def create_job(
         calendars=calendars,
         now=now,
     )
+    if rules is not None:
+        write_rules(conn, rules, now=now)
     _note(conn, edit, "job.created", new, created_detail(edit, config))
     return job_id
 
@@ -115,6 +158,8 @@ def created_detail(edit: Edit, config: JobConfig) -> dict[str, object]:
     detail: dict[str, object] = {"name": config.name} | noted(config)
     if secrets := secret_names(config):
         detail["secrets"] = sorted(secrets)
+    if config.alarms:
+        detail["alarms"] = {"added": [alarm.name for alarm in config.alarms]}
     return detail if edit.request_key is None else detail | {"request": _digest(edit.request_key)}
 
 
@@ -140,8 +185,7 @@ def update_job(
     """Make `config` the job's next revision, unless `revision` is no longer the current one."""
     if done := edit.earlier(conn):
         return int(done.detail["revision"])
-    if config.children:
-        lock_child_links(conn)
+    lock_links_of(conn, config)
     old = lock_job_for(conn, edit.actor, job_id, Permission.DEVELOP)
     if not edit.by_code:
         check_not_managed(conn, job_id)
@@ -160,7 +204,17 @@ def update_job(
         before=old.config,
         is_stored=is_stored,
     )
-    if config.handler != old.config.handler:
+    found.ask(
+        check_workflow,
+        conn,
+        edit.actor,
+        config,
+        job_id=job_id,
+        executor_id=old.executor_id,
+        before=old.config,
+        is_stored=is_stored,
+    )
+    if config.handler != old.config.handler and config.workflow is None:
         found.ask(check_handler, conn, old.executor_id, config.handler)
     if _given(config) != _given(old.config):
         found.ask(check_job_parameters, conn, old.executor_id, config)
@@ -170,9 +224,24 @@ def update_job(
     found.ask(check_name, conn, old.executor_id, config.name, by_other_than=old.id)
     if links != old.config.children:
         found.ask(check_children, conn, edit.actor, job_id=job_id, name=config.name, links=links)
+    standing_alarms = old.config.alarms
+    rules = found.ask(
+        plan_rules, conn, job_id, standing_alarms, config.alarms, rule_ids=edit.rule_ids
+    )
     calendars = found.ask(held_calendars, conn, config) or {}
-    found.raise_if_any()
+    found.raise_if_any()  # before pools are locked, also those of executors that steps name
+    config = held_pools(conn, old.executor_id, config)
     cutovers, now = cut_over(conn, old, edit.run_ids)
+    config = save_hidden_jobs(
+        conn,
+        config,
+        job_id=job_id,
+        executor_id=old.executor_id,
+        before=old.config,
+        new_ids=edit.job_ids,
+        now=now,
+        by=edit.actor.name,
+    )
     if not jobs.revise_job(conn, old, config, now=now, by=edit.actor.name):
         raise _changed(old)
     kept = {each.id: each for each in cutovers if each.stored.trigger.spec in config.triggers}
@@ -180,18 +249,23 @@ def update_job(
     # Those that cannot be computed go as well: what of them is still wanted is added anew.
     present = job_triggers.triggers_of_jobs(conn, [job_id]).get(job_id, [])
     removed = [stored.trigger.id for stored in present if stored.trigger.id not in kept]
-    job_triggers.delete_triggers(conn, removed)
+    planned = [each.id for each in cutovers]
+    job_triggers.delete_triggers(conn, removed, planned=planned, now=now)
     for each in kept.values():
         rearm(conn, each, job_paused=old.paused, paused=each.stored.trigger.paused)
     new = replace(old, config=config, revision=old.revision + 1)
     added = [spec for spec in config.triggers if spec not in standing]
     add_triggers(conn, new, added, trigger_ids=edit.trigger_ids, calendars=calendars, now=now)
+    rules = rules or RuleChanges()
+    write_rules(conn, rules, now=now)
     changed = changed_fields(old.config, config)
     detail: dict[str, object] = {
         "name": config.name,
         "revision": new.revision,
         "changed": list(changed),
     } | noted(config, old.config)
+    if rules.detail:
+        detail["alarms"] = rules.detail
     if new_secrets := secret_names(config) - named:
         detail["secrets"] = sorted(new_secrets)
     if edit.rolled_back_to is None:
@@ -222,12 +296,13 @@ def set_trigger_paused(
     if edit.earlier(conn):
         return
     job = lock_job_for(conn, edit.actor, job_id, Permission.OPERATE)
+    stored = job_triggers.lock_triggers(conn, job.id)
+    if any((e.trigger.id, e.trigger.paused) == (trigger_id, paused) for e in stored):
+        return  # before a cut-over takes back what nothing would plan again
     cutovers, now = cut_over(conn, job, edit.run_ids, only=trigger_id)
     if not cutovers:
         _refuse_trigger(conn, job, trigger_id)
     (trigger,) = cutovers
-    if trigger.stored.trigger.paused == paused:
-        return
     rearm(conn, trigger, job_paused=job.paused, paused=paused)
     jobs.touch_job(conn, job.id, now=now)
     action = "trigger.paused" if paused else "trigger.resumed"
@@ -253,8 +328,8 @@ def delete_job(conn: sa.Connection, edit: Edit, *, job_id: int, configs: JobConf
         return True
     job = lock_job_for(conn, edit.actor, job_id, Permission.DEVELOP)
     triggers = job_triggers.lock_triggers(conn, job.id)
-    job_triggers.delete_triggers(conn, [stored.trigger.id for stored in triggers])
     now = now_ms(conn)
+    job_triggers.delete_triggers(conn, [stored.trigger.id for stored in triggers], now=now)
     waiting = jobs.unclaimed_runs_of_job(conn, job, limit=CANCELLED_PER_STEP)
     moves: list[Move] = []
     by = edit.actor.name
@@ -266,6 +341,8 @@ def delete_job(conn: sa.Connection, edit: Edit, *, job_id: int, configs: JobConf
         jobs.set_paused(conn, job.id, paused=True, now=now)
         return False
     jobs.delete_job(conn, job.id, now=now)
+    delete_rules_of_jobs(conn, [job.id], now=now)
+    forget_all(conn, job.config.workflow, now=now)
     forget_states(conn, [job.id])
     forget_uses(conn, [job.id])
     detail: dict[str, object] = {"name": job.config.name}

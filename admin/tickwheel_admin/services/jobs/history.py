@@ -6,9 +6,10 @@ revision, obeys the rules of today, and leaves every fire in exactly one version
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import sqlalchemy as sa
 
@@ -16,12 +17,12 @@ from tickwheel_admin.domain.errors import Conflict, NotFound
 from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.input.job import changed_fields, job_to_raw, parse_job
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.jobs.script import Script
+from tickwheel_admin.domain.runs.script import Script
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import JOBS, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.services.jobs import edits as job_edits
 from tickwheel_admin.services.jobs.declared.lists import Difference
-from tickwheel_admin.services.jobs.edits import Edit
+from tickwheel_admin.services.jobs.edits import Edit, begin_edit
 from tickwheel_admin.services.lists.paging import (
     Number,
     Page,
@@ -30,6 +31,7 @@ from tickwheel_admin.services.lists.paging import (
     encode_cursor,
 )
 from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.workflows.names import with_names
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.executors.executors import protocol_of
@@ -65,6 +67,8 @@ class Comparison:
     before: int
     after: int
     changes: list[Difference]
+    # What each of them says of its steps, in the API's form; None: it is no workflow.
+    workflows: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,9 +162,19 @@ class JobHistory:
         """What lies between two revisions, in either order; raises as `config`."""
 
         def read(conn: sa.Connection) -> Comparison:
-            _visible(conn, actor, job_id)
+            executor_id = _visible(conn, actor, job_id)
             old, new = (_config(conn, job_id, revision) for revision in (before, after))
-            return Comparison(before=before, after=after, changes=differences(old, new))
+
+            def steps_of(config: JobConfig) -> Mapping[str, Any] | None:
+                raw = with_names(conn, actor, executor_id, job_to_raw(config))
+                return cast("Mapping[str, Any] | None", raw.get("workflow"))
+
+            return Comparison(
+                before=before,
+                after=after,
+                changes=differences(old, new),
+                workflows=(steps_of(old), steps_of(new)),
+            )
 
         return await self._store.read(read)
 
@@ -188,12 +202,7 @@ class JobHistory:
         # A stored revision is read without checks; as an edit it obeys the rules of today.
         stored, protocol = await self._store.read(wanted)
         config = parse_job(job_to_raw(stored), protocol)
-        edit = Edit(
-            actor=actor,
-            audit_id=await self._ids.take("audit"),
-            trigger_ids=await self._ids.take_many("trigger", len(config.triggers)),
-            rolled_back_to=revision,
-        )
+        edit = replace(await begin_edit(self._ids, actor, config), rolled_back_to=revision)
 
         def roll_back(conn: sa.Connection, edit: Edit) -> int:
             return job_edits.update_job(

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from statistics import median_low
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.executors.node import ANY_HANDLER
 from tickwheel_admin.domain.fields import MAX_INSTANT
+from tickwheel_admin.domain.input.job import job_to_raw
 from tickwheel_admin.domain.jobs.job import Job
 from tickwheel_admin.domain.planning.plan import runs_left
 from tickwheel_admin.domain.runs.run import ENDED_BY_RESULT, FAILURES, RunState
@@ -25,9 +26,11 @@ from tickwheel_admin.domain.triggers.trigger import Trigger
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.handlers.schemas import schema_of
 from tickwheel_admin.services.lists.paging import Number
+from tickwheel_admin.services.workflows.names import with_names
 from tickwheel_admin.store.calendars.calendars import CalendarCache
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.executors import get_executor, offered_handlers
+from tickwheel_admin.store.gitops.managed import managed_by_ids
 from tickwheel_admin.store.jobs.child_links import named_jobs
 from tickwheel_admin.store.jobs.declared import managed_jobs
 from tickwheel_admin.store.jobs.filters import JobFilter, JobSort
@@ -129,6 +132,8 @@ class JobDetail:
     child_names: dict[int, str]  # of its child jobs that are there, as far as the caller may see
     is_offered: bool  # a live node offers its handler
     schema: str | None  # JSON Schema of what its handler takes; None: anything
+    git_owner: str | None  # the label of the directory of files that applied it; None: none did
+    raw: Mapping[str, Any]  # its fields for people: steps of a workflow name jobs and executors
 
     @property
     def managed(self) -> bool:
@@ -296,9 +301,18 @@ def read_detail(conn: sa.Connection, actor: Actor, job: Job, calendars: Calendar
             for job_id, child in children.items()
             if actor.may(Permission.VIEW, child.executor_id)
         },
-        is_offered=job.config.handler in offered or ANY_HANDLER in offered,
+        is_offered=job.config.workflow is not None
+        or job.config.handler in offered
+        or ANY_HANDLER in offered,
         schema=schema_of(conn, job.executor_id, job.config.handler),
+        git_owner=_git_owner(conn, job.id),
+        raw=with_names(conn, actor, job.executor_id, job_to_raw(job.config)),
     )
+
+
+def _git_owner(conn: sa.Connection, job_id: int) -> str | None:
+    label = managed_by_ids(conn, "job", [job_id]).get(job_id)
+    return None if label is None else label.owner
 
 
 def _next_fires(

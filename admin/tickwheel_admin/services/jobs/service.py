@@ -12,12 +12,13 @@ from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.input.job import parse_parameters, read_job
+from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import JOBS, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.services.jobs import edits as job_edits
 from tickwheel_admin.services.jobs.checks import further_problems, merged
-from tickwheel_admin.services.jobs.edits import Edit
+from tickwheel_admin.services.jobs.edits import Edit, begin_edit
 from tickwheel_admin.services.jobs.lists import JobDetail as JobDetail
 from tickwheel_admin.services.jobs.lists import JobItem as JobItem
 from tickwheel_admin.services.jobs.lists import JobQuery as JobQuery
@@ -34,6 +35,7 @@ from tickwheel_admin.services.runs.requests import (
     check_request_key,
     request_run,
 )
+from tickwheel_admin.services.workflows.names import KnownNames, with_ids
 from tickwheel_admin.store.calendars.calendars import CalendarCache
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
@@ -135,11 +137,11 @@ class Jobs:
         """
         actor.require(Permission.DEVELOP, executor_id)
         check_request_key(request_key)
-        config, problems = read_job(raw, await self._store.read(protocol_of, executor_id))
+        config, problems = await self.read(actor, executor_id, raw)
         if noted or problems:
             raise await self.refused(actor, executor_id, raw, noted=noted)
         new_id = await self._ids.take("job")
-        begun = await self._begin(actor, triggers=len(config.triggers))
+        begun = await self._begin(actor, config)
 
         def create(conn: sa.Connection, edit: Edit) -> int:
             return job_edits.create_job(
@@ -170,10 +172,10 @@ class Jobs:
             Conflict: job.changed when `revision` is no longer current; job.name_taken.
         """
         executor_id = await self._require(actor, job_id, Permission.DEVELOP)
-        config, problems = read_job(raw, await self._store.read(protocol_of, executor_id))
+        config, problems = await self.read(actor, executor_id, raw)
         if noted or problems:
             raise await self.refused(actor, executor_id, raw, noted=noted, job_id=job_id)
-        edit = await self._begin(actor, triggers=len(config.triggers))
+        edit = await self._begin(actor, config)
 
         def update(conn: sa.Connection, edit: Edit) -> int:
             return job_edits.update_job(conn, edit, job_id=job_id, revision=revision, config=config)
@@ -224,6 +226,7 @@ class Jobs:
         delay_ms: int = 0,
         request_key: str | None = None,
         origin: Origin = Origin.MANUAL,
+        trace: str | None = None,
     ) -> int:
         """Ask for one run, also of a paused job; returns the run's id.
 
@@ -233,6 +236,7 @@ class Jobs:
             node: the same by name: the live node of the job's executor, the newest of several.
             delay_ms: due so long from now; 0 to 30 days.
             request_key: the same key gives the same run, however often it is sent.
+            trace: that the run becomes part of (domain.runs.trace); None: of none.
 
         Raises:
             InvalidInput: parameters are no JSON object, or too large together with the job's; a
@@ -251,6 +255,7 @@ class Jobs:
             node_id=node_id,
             node=node,
             delay_ms=delay_ms,
+            trace=trace,
         )
         run_id = await self._ids.take("run")
 
@@ -273,6 +278,7 @@ class Jobs:
         *,
         noted: Sequence[Problem] = (),
         job_id: int = 0,
+        known: KnownNames | None = None,
     ) -> InvalidInput:
         """All that is wrong with a job that is not saved because something is.
 
@@ -280,11 +286,9 @@ class Jobs:
             executor_id: None while nobody said which; what only its nodes know is left out.
             noted: what is known to be wrong already.
             job_id: its own; 0 for a new one.
+            known: jobs that are to be added as well.
         """
-        protocol = Protocol.TICKWHEEL
-        if executor_id is not None:
-            protocol = await self._store.read(protocol_of, executor_id)
-        config, problems = read_job(raw, protocol)
+        config, problems = await self.read(actor, executor_id, raw, known=known)
         told = merged(noted, problems)
         if executor_id is not None:
             told = merged(
@@ -297,6 +301,26 @@ class Jobs:
             )
         return InvalidInput(told)
 
+    async def read(
+        self,
+        actor: Actor,
+        executor_id: int | None,
+        raw: Mapping[str, Any],
+        *,
+        known: KnownNames | None = None,
+    ) -> tuple[JobConfig, list[Problem]]:
+        """What the fields say, with the names in a workflow as ids, and what is wrong with them."""
+
+        def read(conn: sa.Connection) -> tuple[Protocol, Mapping[str, Any], list[Problem]]:
+            protocol = Protocol.TICKWHEEL
+            if executor_id is not None:
+                protocol = protocol_of(conn, executor_id)
+            return protocol, *with_ids(conn, actor, executor_id, raw, known=known)
+
+        protocol, fields, unknown = await self._store.read(read)
+        config, problems = read_job(fields, protocol)
+        return config, merged(unknown, problems)
+
     async def _require(self, actor: Actor, job_id: int, permission: Permission) -> int:
         """Refuse before the input is looked at: its problems are not for everybody."""
         executor_id = await self._store.read(store_jobs.executor_of_job, job_id)
@@ -305,12 +329,8 @@ class Jobs:
         actor.require(permission, executor_id)
         return executor_id
 
-    async def _begin(self, actor: Actor, *, triggers: int = 0) -> Edit:
-        return Edit(
-            actor=actor,
-            audit_id=await self._ids.take("audit"),
-            trigger_ids=await self._ids.take_many("trigger", triggers),
-        )
+    async def _begin(self, actor: Actor, config: JobConfig | None = None) -> Edit:
+        return await begin_edit(self._ids, actor, config)
 
     async def _set_paused(self, actor: Actor, job_id: int, *, paused: bool) -> None:
         def change(conn: sa.Connection, edit: Edit) -> None:

@@ -17,11 +17,11 @@ from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.input.job import parse_parameters
 from tickwheel_admin.domain.input.script import parse_script
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.jobs.script import HANDLER, Script
 from tickwheel_admin.domain.routing.policy import RoutingPolicy
 from tickwheel_admin.domain.runs.blocking import BlockingPolicy
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import Origin
+from tickwheel_admin.domain.runs.script import HANDLER, Script
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import QUEUED, RUNS, Events
 from tickwheel_admin.services.handlers.scripts import check_script
@@ -72,6 +72,7 @@ class ScriptTries:
             parameters = parse_parameters(parameters)
         audit_id = await self._ids.take("audit")
         run_id = await self._ids.take("run")
+        try_id = await self._ids.take("script_try")
         request = RunRequest(
             actor=actor, origin=Origin.TRY, request_key=request_key, node_id=node_id
         )
@@ -90,7 +91,7 @@ class ScriptTries:
             current = job.config.script
             is_stored = current is not None and current.sha256 == script.sha256
             check_script(conn, actor, job.executor_id, config, is_stored=is_stored)
-            number = add_try(conn, job.id, config, now=now_ms(conn), by=actor.name)
+            number = add_try(conn, job.id, config, try_id=try_id, now=now_ms(conn), by=actor.name)
             as_tried = replace(job, revision=number, config=config)
             return request_run(conn, as_tried, request, run_ids=[run_id], audit_id=audit_id)
 

@@ -14,6 +14,7 @@ from typing import Any
 from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.input.job import JOB_FIELDS
+from tickwheel_admin.domain.input.job_alarms import without_nothing
 from tickwheel_admin.services.jobs.yaml_reader import YamlObject, read_yaml
 from tickwheel_admin.services.jobs.yaml_writer import write_yaml
 
@@ -22,16 +23,23 @@ _ALWAYS = ("name", "handler")  # so that a job that is not finished shows where 
 
 def to_yaml(raw: Mapping[str, Any]) -> str:
     """A job in the API's form (`domain.job_input.job_to_raw`) as text."""
+    return write_yaml(shown_fields(raw))
+
+
+def shown_fields(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a job that its text has, in its order."""
     shown: dict[str, Any] = {}
     for name in JOB_FIELDS:
         value = raw.get(name)
         if name == "triggers" and value:
             value = [_without_nulls(trigger) for trigger in value]
+        if name == "alarms" and value:
+            value = [without_nothing(a) if isinstance(a, Mapping) else a for a in value]
         if name == "script" and value:
             value = _script(value)
         if name in _ALWAYS or not _says_nothing(value):
             shown[name] = "" if value is None else _plain(value)
-    return write_yaml(shown)
+    return shown
 
 
 def from_yaml(text: str | bytes) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import yaml
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.input.json_text import MAX_DEPTH
+from tickwheel_shared.portable_json import MAX_DEPTH
 
 MAX_YAML_BYTES = 512 * 1024
 MAX_VALUES = 50_000  # each costs microseconds while an admin has other things to do

@@ -34,6 +34,7 @@ MAX_RUNNING = 8
 MAX_FAILURES = 6
 FAILED_WITHIN_MS = 86_400_000
 MAX_ADMINS = 50
+MAX_PAGES = 5  # read for one list, of 4,000 rows each
 
 
 class OverviewPart(StrEnum):
@@ -88,7 +89,7 @@ class OverviewData:
     counts: Counts | None
     figures: RunFigures | None
     next_jobs: list[NextJob]  # the one that fires first on top
-    running_now: list[RunItem]
+    running_now: list[RunItem]  # steps are left out, as among the failures
     recent_failures: list[RunItem]  # of the last 24 h, that no retry has made good
     first_steps: bool  # there is no job yet
     paused_at: int | None  # since when everything is paused
@@ -141,9 +142,13 @@ class Overview:
         next_jobs: list[NextJob] = []
         if OverviewPart.NEXT in parts and pauses.everything is None:
             next_jobs = _next_jobs(conn, scope, now=now, without=pauses.executors)
-        live = RunFilter(states=LIVE, executors=scope)
+        live = RunFilter(states=LIVE, executors=scope, without_steps=True)
         failed = RunFilter(
-            states=FAILURES, made_good=False, executors=scope, from_at=now - FAILED_WITHIN_MS
+            states=FAILURES,
+            made_good=False,
+            executors=scope,
+            without_steps=True,
+            from_at=now - FAILED_WITHIN_MS,
         )
         return OverviewData(
             now=now,
@@ -163,7 +168,14 @@ class Overview:
 
 
 def _newest(conn: sa.Connection, wanted: RunFilter, limit: int) -> list[RunItem]:
-    return page_runs(conn, wanted, before=None, limit=limit)[0]
+    """The newest; steps of workflows may lie between them, more than one page looks at."""
+    found, before = page_runs(conn, wanted, before=None, limit=limit)
+    pages = 1
+    while before is not None and len(found) < limit and pages < MAX_PAGES:
+        more, before = page_runs(conn, wanted, before=before, limit=limit - len(found))
+        found += more
+        pages += 1
+    return found
 
 
 def _counts(conn: sa.Connection, scope: frozenset[int] | None, *, now: int) -> Counts:

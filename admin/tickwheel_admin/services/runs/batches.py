@@ -88,7 +88,7 @@ def cancel_runs(conn: sa.Connection, batch: BatchEdit) -> Outcomes:
             outcomes[run_id] = "not_found" if run is None else "run.ended"
         elif run.fire_id not in locked:
             outcomes[run_id] = run_id
-            wanted += _stops(run, now=now, by=batch.actor.name)
+            wanted += stops(run, now=now, by=batch.actor.name)
     move_with_follow_ups(conn, wanted, configs=batch.configs, now=now, run_ids=batch.run_ids)
     audit_ids = batch.notes()
     write_audits(
@@ -108,7 +108,7 @@ def cancel_runs(conn: sa.Connection, batch: BatchEdit) -> Outcomes:
     return outcomes
 
 
-def _stops(run: Run, *, now: int, by: str) -> list[Move]:
+def stops(run: Run, *, now: int, by: str) -> list[Move]:
     """What stops a run that has not ended; nothing when somebody has asked for it already."""
     if run.state is RunState.QUEUED:
         return [moves.cancelled_while_queued(run, now=now, by=by)]

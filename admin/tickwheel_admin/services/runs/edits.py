@@ -15,11 +15,14 @@ from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.jobs.job import Job
 from tickwheel_admin.domain.runs import moves
 from tickwheel_admin.domain.runs.run import FAILURES, FINAL, LIVE, TIMEOUT, Origin, Run, RunState
+from tickwheel_admin.domain.runs.trace import trace_of_follower
 from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.domain.workflows.retries import ALL_STEPS, StepChoice, StepsAgain
 from tickwheel_admin.services.events.transactions import AuditedEdit
-from tickwheel_admin.services.handlers.scripts import may_run_again
 from tickwheel_admin.services.lists.scope import not_found
+from tickwheel_admin.services.runs.old_revisions import check_old_revision
 from tickwheel_admin.services.runs.requests import RunRequest, request_run, request_shards
+from tickwheel_admin.services.runs.workflow_retries import check_choice, repeat_workflow
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.jobs import jobs as store_jobs
 from tickwheel_admin.store.jobs.configs import JobConfigs
@@ -51,9 +54,12 @@ class Retry:
     """How a run is done again."""
 
     parameters: str | None = None  # JSON object laid over those of the ended run; None: nothing
-    revision: RetryRevision = RetryRevision.CURRENT
+    # None: of a workflow the original one, of any other job the current one.
+    revision: RetryRevision | None = None
     request_key: str | None = None
     failed_shards_only: bool = False  # of a whole fire
+    steps: StepChoice = ALL_STEPS  # of a workflow
+    trace: str | None = None  # of who asks; None: that of the run, if it has one
     unless_retried: bool = False  # leave out what a retry does already, or has done
 
 
@@ -91,6 +97,13 @@ def job_deleted() -> Conflict:
     return Conflict("job.deleted", "The job of this run has been deleted.")
 
 
+def not_ended() -> Conflict:
+    """Why a run is not done again as long as it goes on."""
+    return Conflict(
+        "run.not_ended", "This run has not ended yet; it can be cancelled, not retried."
+    )
+
+
 def check_not_ended(run: Run) -> None:
     """Raises Conflict run.ended."""
     if run.state in FINAL:
@@ -104,7 +117,7 @@ def check_stopping(run: Run) -> None:
         Conflict: run.ended; run.not_stopping.
     """
     check_not_ended(run)
-    if run.state not in LIVE or run.is_fire or run.cancel_requested_at is None:
+    if run.state not in LIVE or run.has_no_node or run.cancel_requested_at is None:
         raise Conflict(
             "run.not_stopping",
             "Only a run that its node was asked to stop can be released; cancel it first.",
@@ -138,12 +151,14 @@ def retry_run(conn: sa.Connection, edit: RunEdit, run_id: int, retry: Retry) -> 
 
     Raises:
         InvalidInput: the key was used for something else; the parameters are too large.
-        Conflict: run.not_ended; job.deleted; run.no_failed_shards; as `request_shards`.
+        Conflict: run.not_ended; job.deleted; run.is_step; run.no_failed_shards; as
+            `request_shards` and `workflow_retries.Repeat`.
         TooFewIds: it needs ids for the new runs.
     """
     if done := edit.earlier(conn):
         return int(done.object_id or 0)
     ended = check_ended(edit.actor, run_lists.get_run(conn, run_id))
+    check_choice(conn, edit.actor, ended, retry.steps)
     job = store_jobs.lock_job(conn, ended.job_id)
     if job is None:
         raise job_deleted()
@@ -156,14 +171,21 @@ def check_ended(actor: Actor, found: RunItem | None) -> Run:
         raise not_found()
     actor.require(Permission.OPERATE, found.run.executor_id)
     if found.run.state not in FINAL:
-        raise Conflict(
-            "run.not_ended", "This run has not ended yet; it can be cancelled, not retried."
-        )
+        raise not_ended()
     if found.run.origin is Origin.TRY:
         raise Conflict(
             "run.is_try", "This run tried a script that was not saved; try it again on its page."
         )
+    check_no_step(found.run)
     return found.run
+
+
+def check_no_step(run: Run) -> None:
+    """Raises Conflict run.is_step: its workflow would know nothing of another run."""
+    if run.origin is Origin.STEP:
+        raise Conflict(
+            "run.is_step", "This run is a step of a workflow; retry the run of the workflow."
+        )
 
 
 def retry_ended(conn: sa.Connection, edit: RunEdit, ended: Run, *, job: Job, retry: Retry) -> int:
@@ -172,12 +194,15 @@ def retry_ended(conn: sa.Connection, edit: RunEdit, ended: Run, *, job: Job, ret
     It has the parameters that the run had, whatever has become of the job's own since, and works
     for the same instant.
     """
-    if retry.unless_retried:
+    if retry.unless_retried or retry.steps.again is StepsAgain.FAILED:
         _check_not_retried(conn, ended, retry.request_key)
+    elif retry.steps.takes_over:
+        _check_not_retried(conn, ended, retry.request_key, may_have_succeeded=True)
     revision = (ended.job_id, ended.job_revision)
     config = edit.configs.get_many(conn, {revision})[revision]
-    if retry.revision is RetryRevision.ORIGINAL:
-        may_run_again(edit.actor, job.executor_id, script=config.script, now=job.config.script)
+    default = RetryRevision.ORIGINAL if ended.is_workflow else RetryRevision.CURRENT
+    if (retry.revision or default) is RetryRevision.ORIGINAL:
+        check_old_revision(conn, edit.actor, job, config)
         job = replace(job, revision=ended.job_revision, config=config)
     request = RunRequest(
         actor=edit.actor,
@@ -185,8 +210,11 @@ def retry_ended(conn: sa.Connection, edit: RunEdit, ended: Run, *, job: Job, ret
         parameters=retry.parameters,
         base=config.parameters if ended.parameters is None else ended.parameters,
         nominal_at=ended.works_for_at,
+        interval_start=ended.interval_start,
         request_key=retry.request_key,
         retry_of=ended.id,
+        trace=retry.trace or trace_of_follower(ended),
+        noted=retry.steps.noted,
     )
     shards = _shards_to_retry(conn, ended, failed_only=retry.failed_shards_only)
     if shards is None:
@@ -196,7 +224,12 @@ def retry_ended(conn: sa.Connection, edit: RunEdit, ended: Run, *, job: Job, ret
             conn, job, request, shards, run_ids=edit.run_ids, audit_id=edit.audit_id
         )
     if asked in edit.run_ids:
-        note_retry(conn, ended, retry_id=asked)
+        again = None
+        if ended.is_workflow:
+            again = repeat_workflow(
+                conn, edit.actor, ended, config, job.config, retry.steps, run_id=asked
+            )
+        note_retry(conn, ended, retry_id=asked, steps=again)
     else:
         standing = run_lists.get_run(conn, asked)
         if standing is not None and standing.run.retry_of != ended.id:
@@ -206,7 +239,13 @@ def retry_ended(conn: sa.Connection, edit: RunEdit, ended: Run, *, job: Job, ret
     return asked
 
 
-def _check_not_retried(conn: sa.Connection, ended: Run, request_key: str | None) -> None:
+def _check_not_retried(
+    conn: sa.Connection,
+    ended: Run,
+    request_key: str | None,
+    *,
+    may_have_succeeded: bool = False,
+) -> None:
     """Refuse what need not be done again; under the job's lock nobody retries it meanwhile.
 
     Raises:
@@ -217,9 +256,9 @@ def _check_not_retried(conn: sa.Connection, ended: Run, request_key: str | None)
         request_key is not None and find_request(conn, ended.job_id, request_key) is not None
     ):
         return  # nobody has, or this very request has
-    if retried.succeeded:
+    if retried.succeeded and not may_have_succeeded:
         raise Conflict("run.retry_succeeded", "A retry of this run has succeeded already.")
-    if retried.goes_on:
+    if retried.some_go_on:
         raise Conflict("run.retry_goes_on", "A retry of this run has not ended yet.")
 
 

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.fields import raise_if_any
+from tickwheel_admin.domain.input.parameter_problems import inner
 from tickwheel_admin.domain.input.parameter_schema import Work, check_parameters, parameter_problems
 from tickwheel_admin.domain.jobs.job import Job, JobConfig
 from tickwheel_admin.domain.planning.fires import merged_parameters
@@ -51,6 +52,35 @@ def check_against_schema(schema: str | None, config: JobConfig) -> None:
             )
             problems.setdefault(told.field, told)
     raise_if_any(list(problems.values()))
+
+
+def check_step_parameters(
+    conn: sa.Connection, executor_id: int, config: JobConfig, *, known: str
+) -> None:
+    """Refuse a step of a workflow whose run would be refused, whatever its values turn out to be.
+
+    Args:
+        config: of its hidden job. Nobody gives its runs what it leaves out.
+        known: the parameters whose values are known before it starts.
+
+    Raises:
+        InvalidInput: on "parameters.…".
+    """
+    schema = schema_of(conn, executor_id, config.handler)
+    if schema is not None:
+        check_step_against_schema(schema, config, known=known)
+
+
+def check_step_against_schema(schema: str, config: JobConfig, *, known: str) -> None:
+    """The same, against a schema that was read already."""
+    problems = parameter_problems(schema, known, partial=True)
+    given = {inner("parameters", name) for name in json.loads(config.parameters)}
+    problems += [
+        problem
+        for problem in parameter_problems(schema, known)
+        if problem.code == "required" and problem.field not in given
+    ]
+    raise_if_any(list({problem.field: problem for problem in problems}.values()))
 
 
 def check_run_parameters(conn: sa.Connection, job: Job, parameters: str | None) -> None:

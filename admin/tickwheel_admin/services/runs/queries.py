@@ -36,6 +36,8 @@ class RunGroup(StrEnum):
     ACTIVE = "active"  # queued, dispatched or running
 
 
+NO_STEP = "no_step"  # all but steps of workflows, whose own runs are listed
+ORIGINS = (*(origin.value for origin in Origin), NO_STEP)  # what people ask for
 _STATES = {
     RunGroup.FAILED_ANY: FAILURES,
     RunGroup.UNRESOLVED: FAILURES,
@@ -62,7 +64,7 @@ class RunQuery:
     executor_id: int | None = None
     trigger_id: int | None = None
     node_id: int | None = None  # of the last attempt
-    origin: str | None = None  # one of Origin
+    origin: str | None = None  # one of ORIGINS
     requested_by: str | None = None  # the whole name of a person
     parent_run_id: int | None = None  # the run whose end asked for them
     from_at: int | None = None  # scheduled at or after
@@ -136,15 +138,15 @@ def states_of(state: str | None) -> frozenset[RunState] | None:
 
 
 def origin_of(origin: str | None) -> Origin | None:
-    """The origin that a word means; None for no word.
+    """The origin that a word means; None for no word, and for one that means several.
 
     Raises:
         InvalidInput: no such word.
     """
-    if origin is None or origin in set(Origin):
-        return None if origin is None else Origin(origin)
+    if origin is None or origin in ORIGINS:
+        return None if origin is None or origin == NO_STEP else Origin(origin)
     raise InvalidInput.one(
-        "origin", "not_one_of", "This must be one of %(choices)s.", choices=", ".join(Origin)
+        "origin", "not_one_of", "This must be one of %(choices)s.", choices=", ".join(ORIGINS)
     )
 
 
@@ -163,6 +165,7 @@ def filter_of(actor: Actor, query: RunQuery) -> RunFilter:
         trigger_id=query.trigger_id,
         node_id=query.node_id,
         origin=origin_of(query.origin),
+        without_steps=query.origin == NO_STEP,
         requested_by=query.requested_by,
         parent_run_id=query.parent_run_id,
         from_at=query.from_at,

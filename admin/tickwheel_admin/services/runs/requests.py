@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import sqlalchemy as sa
 from msgspec import structs
@@ -33,6 +33,8 @@ from tickwheel_shared.protocol import MAX_PARAMETERS_BYTES
 
 MAX_KEY_CHARS = 100
 MAX_DELAY_MS = 30 * 86_400_000
+# What the keys of steps (`domain.workflows.states`) and of backfills begin with.
+ENGINE_KEYS = ("step:", "item:", "spawned:", "backfill:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,16 +46,29 @@ class RunRequest:
     parameters: str | None = None  # JSON object laid over the job's; None: nothing
     base: str | None = None  # laid over this instead: what the run that is retried was given
     nominal_at: int | None = None  # the instant that it works for; None: that it is due at
+    interval_start: int | None = None  # the instant before that one, by the schedule
     request_key: str | None = None
     retry_of: int | None = None
     node_id: int | None = None  # runs nowhere else
     node: str | None = None  # the same by its name
     delay_ms: int = 0  # due so long after it was asked for
+    trace: str | None = None  # that the run becomes part of (domain.runs.trace); None: of none
+    noted: Mapping[str, object] = field(default_factory=dict)  # also told by the audit entry
 
 
 def check_request_key(key: str | None) -> None:
-    """Raise InvalidInput for a key that cannot be stored."""
-    if key is not None and not (0 < len(key) <= MAX_KEY_CHARS and is_clean(key)):
+    """Raise InvalidInput for a key that cannot be stored, or that only the engine gives."""
+    if key is None:
+        return
+    if key.startswith(ENGINE_KEYS):
+        raise InvalidInput.one(
+            "request_key",
+            "request_key.reserved",
+            "Keys that begin with “%(prefix)s” are kept for runs that workflows and backfills"
+            " make.",
+            prefix=key.partition(":")[0] + ":",
+        )
+    if not (0 < len(key) <= MAX_KEY_CHARS and is_clean(key)):
         raise InvalidInput.one(
             "request_key",
             "request_key.invalid",
@@ -222,6 +237,8 @@ def _requested(conn: sa.Connection, job: Job, request: RunRequest, *, run_id: in
         pinned_node_id=request.node_id,
         parameters=parameters,
         nominal_at=request.nominal_at,
+        interval_start=request.interval_start,
+        trace=request.trace,
     )
 
 
@@ -257,6 +274,7 @@ def _note(
     detail: dict[str, object] = {"job": job.id}
     if retry_of is not None:
         detail["retry_of"] = retry_of
+    detail |= request.noted
     if request.origin is Origin.TRY:
         action, detail = "run.script_tried", detail | noted(job.config)
     write_audit(

@@ -12,6 +12,8 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.input.job import parse_parameters
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.users.user import Actor
+from tickwheel_admin.domain.workflows.retries import ALL_STEPS, StepChoice
+from tickwheel_admin.domain.workflows.retries import StepsAgain as StepsAgain
 from tickwheel_admin.services.events.events import CANCEL, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.services.lists.heavy_reads import Breath, HeavyReads
 from tickwheel_admin.services.lists.paging import Page, check_limit, decode_cursor
@@ -29,12 +31,15 @@ from tickwheel_admin.services.runs.log import LogPage as LogPage
 from tickwheel_admin.services.runs.log_lines import EVERY_LINE, LinesWanted
 from tickwheel_admin.services.runs.log_lines import LogEntry as LogEntry
 from tickwheel_admin.services.runs.queries import MAX_COUNTED, RunPlace, filter_of, narrow, page_at
+from tickwheel_admin.services.runs.queries import NO_STEP as NO_STEP
+from tickwheel_admin.services.runs.queries import ORIGINS as ORIGINS
 from tickwheel_admin.services.runs.queries import Matching as Matching
 from tickwheel_admin.services.runs.queries import RunGroup as RunGroup
 from tickwheel_admin.services.runs.queries import RunQuery as RunQuery
 from tickwheel_admin.services.runs.requests import check_request_key
 from tickwheel_admin.services.runs.waiting import Waiting as Waiting
 from tickwheel_admin.services.runs.waiting import why_they_wait
+from tickwheel_admin.services.runs.workflow_retries import choice_of as choice_of
 from tickwheel_admin.services.system.bulk_entries import BulkAction, asked_of, split_cursor
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
@@ -223,7 +228,9 @@ class Runs:
         parameters: str | None = None,
         request_key: str | None = None,
         failed_shards_only: bool = False,
-        revision: RetryRevision = RetryRevision.CURRENT,
+        revision: RetryRevision | None = None,
+        steps: StepChoice = ALL_STEPS,
+        trace: str | None = None,
     ) -> int:
         """Do an ended run again, as a new run of its job; returns the new run's id.
 
@@ -235,16 +242,22 @@ class Runs:
             request_key: the same key gives the same run, however often it is sent.
             failed_shards_only: of a run that was cut into shards, only those that failed; other
                 runs are done again as a whole.
-            revision: of the job; its own parameters count in neither case.
+            revision: of the job; its own parameters count in neither case. None: of a workflow
+                the original one, of any other job the current one.
+            steps: of a workflow: those that are done anew, by `choice_of`.
+            trace: that the new run becomes part of (domain.runs.trace); None: that of the run.
 
         Raises:
             InvalidInput: parameters are no JSON object, or too large together with what they are
                 laid over; the key was used for something else.
             Conflict: run.not_ended; job.deleted; run.no_failed_shards; run.not_sharded,
-                run.nodes_gone or run.job_busy when shards cannot be done again by themselves.
+                run.nodes_gone or run.job_busy when shards cannot be done again by themselves;
+                of a workflow of which not all is done anew also run.not_workflow,
+                run.no_failed_steps, run.retry_goes_on, run.retry_succeeded (FAILED only),
+                workflow.steps_differ, workflow.results_gone, step.taken_over.
         """
         wish = _retry(parameters, request_key, failed_shards_only, revision)
-        return await self._retry_one(actor, run_id, wish)
+        return await self._retry_one(actor, run_id, replace(wish, trace=trace, steps=steps))
 
     async def _retry_one(self, actor: Actor, run_id: int, wish: Retry) -> int:
         def retry(conn: sa.Connection, edit: RunEdit) -> int:
@@ -281,7 +294,7 @@ class Runs:
         request_key: str,
         parameters: str | None = None,
         failed_shards_only: bool = False,
-        revision: RetryRevision = RetryRevision.CURRENT,
+        revision: RetryRevision | None = None,
         include_retried: bool = False,
     ) -> Bulk:
         """Do these runs again, at most 1,000; those that cannot be are counted by reason.
@@ -305,7 +318,7 @@ class Runs:
         cursor: str | None = None,
         parameters: str | None = None,
         failed_shards_only: bool = False,
-        revision: RetryRevision = RetryRevision.CURRENT,
+        revision: RetryRevision | None = None,
         include_retried: bool = False,
     ) -> Bulk:
         """Do all runs again that match, 100 of them with each call; without a state, failed ones.
@@ -386,7 +399,7 @@ def _retry(
     parameters: str | None,
     request_key: str | None,
     failed_shards_only: bool,
-    revision: RetryRevision,
+    revision: RetryRevision | None,
 ) -> Retry:
     """Refuse a retry once, not for every run."""
     check_request_key(request_key)

@@ -13,8 +13,10 @@ from tickwheel_admin.domain.executors.node import Node
 from tickwheel_admin.domain.executors.reports import REFUSED_HANDLER
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.jobs.secret_references import secrets_of_run
+from tickwheel_admin.domain.pools.pool import slots_taken
 from tickwheel_admin.domain.routing.policy import RoutingPolicy, admits
 from tickwheel_admin.domain.routing.strategy import Memory, NodeNames, Split
+from tickwheel_admin.domain.runs.measures import could_start_at
 from tickwheel_admin.domain.runs.run import (
     NO_SCRIPTS,
     NO_SECRET,
@@ -28,6 +30,7 @@ from tickwheel_admin.store.executors.executors import executor_names
 from tickwheel_admin.store.executors.nodes import live_nodes_of
 from tickwheel_admin.store.executors.secrets import secret_names_of
 from tickwheel_admin.store.jobs.routing_memory import busy_nodes
+from tickwheel_admin.store.pools.holders import PoolNow, pools_now
 from tickwheel_admin.store.runs.lanes import live_before
 from tickwheel_admin.store.triggers.pauses import Pauses, read_pauses
 
@@ -38,11 +41,11 @@ class Waiting:
 
     # Stable: paused, not_due, retry, blocked, pinned_node, no_live_node, no_handler,
     # no_matching_node, scripts_forbidden, cordoned, draining, job_busy_everywhere, no_free_slot,
-    # secret, starting.
+    # secret, pool, starting.
     code: str
     template: str  # English message id
     params: dict[str, Any] = field(default_factory=dict)  # instants are UTC epoch ms
-    runs: tuple[int, ...] = ()  # the live runs that it waits for
+    runs: tuple[int, ...] = ()  # the live runs of its executor that it waits for
     start_by: int | None = None  # it is skipped when it has not started by then
     since: int | None = None  # it could have started then; None: it waits for its instant only
     executor: str = ""  # name
@@ -76,6 +79,7 @@ class _Facts:
     nodes: Mapping[int, Sequence[Node]]  # executor -> its live nodes, by name
     busy: Mapping[int, set[int]]  # job that avoids busy nodes -> those
     secrets: Mapping[int, set[str]]  # executor of a run that lacks one -> the names that it has
+    pools: Mapping[int, PoolNow]  # by id
 
 
 def _read_facts(conn: sa.Connection, queued: Sequence[tuple[Run, JobConfig]]) -> _Facts:
@@ -110,6 +114,7 @@ def _read_facts(conn: sa.Connection, queued: Sequence[tuple[Run, JobConfig]]) ->
         nodes=live_nodes_of(conn, {run.executor_id for run, _ in due}, now=now),
         busy=busy,
         secrets=secret_names_of(conn, lacking) if lacking else {},
+        pools=pools_now(conn, {run.pool_id for run, _ in due if run.pool_id}),
     )
 
 
@@ -124,6 +129,8 @@ def _why(run: Run, config: JobConfig, facts: _Facts) -> Waiting:
         or _for_want_of_a_secret(run, config, facts)
         or _for_want_of_a_node(run, config, facts)
     )
+    if why.code == "starting":  # it has a node
+        why = _for_a_pool(run, config, facts) or why
     return replace(
         why,
         start_by=run.deadline_at if run.tries == 0 else None,
@@ -136,8 +143,10 @@ def _could_start_at(run: Run, facts: _Facts) -> int:
     """When nothing but what it waits for kept it; a run that is put off is due again and again."""
     if run.tries > 0:
         return min(run.due_at, facts.now)
-    # A missed fire is made up for when it is found, and a request may name a past instant.
-    return min(max(run.scheduled_at + (run.jitter_ms or 0), run.created_at), facts.now)
+    since = could_start_at(
+        scheduled_at=run.scheduled_at, jitter_ms=run.jitter_ms, created_at=run.created_at
+    )
+    return min(since, facts.now)
 
 
 def _for_a_pause(run: Run, facts: _Facts) -> Waiting | None:
@@ -207,6 +216,27 @@ def _for_want_of_a_secret(run: Run, config: JobConfig, facts: _Facts) -> Waiting
     )
 
 
+def _for_a_pool(run: Run, config: JobConfig, facts: _Facts) -> Waiting | None:
+    now = facts.pools.get(run.pool_id or 0)
+    if now is None or config.pool is None:
+        return None
+    params = {"name": now.name, "pool": now.pool_id, "used": now.in_use, "slots": now.slots}
+    if not now.slots:
+        return Waiting(
+            code="pool",
+            template="It waits for a slot of the pool %(name)s, which is closed.",
+            params=params,
+        )
+    if now.in_use + slots_taken(config.pool.slots, now.slots) <= now.slots:
+        return None
+    return Waiting(
+        code="pool",
+        template="It waits for a slot of the pool %(name)s: %(used)d of %(slots)d in use.",
+        params=params,
+        runs=tuple(id_ for id_, executor in now.holders if executor == run.executor_id),
+    )
+
+
 def _for_want_of_a_node(run: Run, config: JobConfig, facts: _Facts) -> Waiting:
     if config.script is not None and run.reason == NO_SCRIPTS:
         return Waiting(
@@ -215,6 +245,8 @@ def _for_want_of_a_node(run: Run, config: JobConfig, facts: _Facts) -> Waiting:
     nodes = facts.nodes.get(run.executor_id, ())
     if run.pinned_node_id is not None:
         return _for_its_node(run.pinned_node_id, nodes)
+    if run.is_workflow:  # its steps need what their own jobs say
+        return Waiting(code="starting", template="It is about to start.")
     if not nodes:
         return Waiting(code="no_live_node", template="No node of its executor is connected.")
     offering = [node for node in nodes if node.offers(config.handler)]

@@ -23,6 +23,7 @@ MAX_ADMINS = 200
 
 _LOOP_LABELS: Mapping[str, Word] = {
     "planner": Word("Planning fires"),
+    "backfiller": Word("Running fires of the past"),
     "dispatcher": Word("Sending runs"),
     "recorder": Word("Recording results"),
     "sweeper": Word("Sweeping up"),
@@ -30,6 +31,9 @@ _LOOP_LABELS: Mapping[str, Word] = {
     "refresher": Word("Following calendars"),
     "cleaner": Word("Cleaning"),
     "rollup": Word("Counting runs"),
+    "alarmevaluator": Word("Evaluating alarms"),
+    "alarmdelivery": Word("Delivering alarms"),
+    "selfaudit": Word("Self-audit"),
     "herald": Word("Telling other admins"),
 }
 

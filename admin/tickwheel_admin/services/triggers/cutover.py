@@ -48,6 +48,7 @@ class Cutover:
     fires: int  # runs that it brought and that are not taken back
     calendar_version: int | None  # of the calendar that it follows
     waits_for_run: bool  # a fixed delay: the end of its run says when it fires next
+    now: int  # up to where its past is written
 
     @property
     def id(self) -> int:
@@ -112,6 +113,7 @@ def rearm(conn: sa.Connection, cutover: Cutover, *, job_paused: bool, paused: bo
         last_fire_at=cutover.last_fire_at,
         fires=cutover.fires,
         calendar_version=cutover.calendar_version,
+        now=cutover.now,
     )
 
 
@@ -251,6 +253,7 @@ def _cutover(
         fires=fires,
         calendar_version=None if calendar is None else calendar.version,
         waits_for_run=False,
+        now=now,
     )
     if trigger.spec.follows_runs:
         written = () if overdue is None else (*overdue.caught_up, *overdue.fires)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
-from tickwheel_admin.domain.input.job import MAX_TRIGGERS, parse_job
 from tickwheel_admin.domain.input.node_manifest import NodeManifest, Process
 from tickwheel_admin.domain.jobs.declared_job import (
     MAX_KNOWN,
@@ -20,6 +18,7 @@ from tickwheel_admin.domain.jobs.declared_job import (
     rule,
 )
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.services.jobs.declared.configs import code_actor, declared_config
 from tickwheel_admin.services.jobs.declared.edits import (
     APPLIED,
     DeclaredEdit,
@@ -29,7 +28,7 @@ from tickwheel_admin.services.jobs.declared.edits import (
 )
 from tickwheel_admin.store.executors.executors import get_executor
 from tickwheel_admin.store.jobs import declared as store
-from tickwheel_admin.store.jobs.child_links import lock_child_links
+from tickwheel_admin.store.jobs.child_links import lock_links_of
 from tickwheel_admin.store.jobs.jobs import current_configs, jobs_named
 
 
@@ -88,12 +87,6 @@ def look(conn: sa.Connection, process: Process, manifest: NodeManifest) -> View:
     return View(outcomes=outcomes, open=open_, forgotten=forgotten, too_many=too_many)
 
 
-def count_triggers(manifest: NodeManifest, name: str) -> int:
-    """How many ids for triggers a declared job may need."""
-    triggers = json.loads(manifest.jobs[name]).get("triggers")
-    return min(len(triggers), MAX_TRIGGERS) if isinstance(triggers, list) else 0
-
-
 def propose(
     conn: sa.Connection,
     edit: DeclaredEdit,
@@ -111,9 +104,8 @@ def propose(
     """
     if done := edit.earlier(conn):
         return Outcome(name=name, ruling=APPLIED, change=done.detail.get("change"))
-    config = parse_job(json.loads(manifest.jobs[name]))
-    if config.children:
-        lock_child_links(conn)
+    config = declared_config(conn, edit.actor, process.executor_id, manifest.jobs[name])
+    lock_links_of(conn, config)
     held = _hold(conn, process, manifest, name)
     if held is None:
         return None
@@ -229,7 +221,8 @@ def _ruling(
 ) -> Ruling:
     """What is to become of a declaration, as far as reading tells."""
     try:
-        config = parse_job(json.loads(manifest.jobs[name]))
+        actor = code_actor(process.executor_id)
+        config = declared_config(conn, actor, process.executor_id, manifest.jobs[name])
     except InvalidInput as error:
         return Ruling(state=DeclaredState.INVALID, problems=error.problems)
     return rule(

@@ -15,7 +15,8 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.fields import is_clean
-from tickwheel_admin.domain.input.job import MAX_TRIGGERS, parse_job
+from tickwheel_admin.domain.input.job import MAX_TRIGGERS
+from tickwheel_admin.domain.input.job_alarms import MAX_ALARMS
 from tickwheel_admin.domain.jobs.declared_job import (
     CodeJobs,
     DeclaredJob,
@@ -24,16 +25,27 @@ from tickwheel_admin.domain.jobs.declared_job import (
     Ruling,
 )
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.workflows.graph import MAX_STEPS
 from tickwheel_admin.services.events.transactions import AuditedEdit, AuditEntry
+from tickwheel_admin.services.jobs.declared.configs import declared_config
 from tickwheel_admin.services.jobs.edits import Edit, create_job, update_job
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.store.database.database import Repeat
 from tickwheel_admin.store.executors.executors import get_executor
 from tickwheel_admin.store.jobs import declared as store
-from tickwheel_admin.store.jobs.child_links import lock_child_links
+from tickwheel_admin.store.jobs.child_links import lock_links_of
 from tickwheel_admin.store.jobs.jobs import jobs_named, lock_job
 
 APPLIED = Ruling(state=DeclaredState.APPLIED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """How many ids of what a declaration may need."""
+
+    triggers: int = 0
+    alarms: int = 0
+    steps: int = 0  # of a workflow, each of which may have a hidden job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +55,8 @@ class DeclaredEdit(AuditedEdit):
     job_audit_id: int  # of what becomes of the job
     job_id: int  # for a new job
     trigger_ids: Sequence[int] = ()
+    rule_ids: Sequence[int] = ()  # for alarm rules
+    step_ids: Sequence[int] = ()  # for the hidden jobs of a workflow
     run_ids: Sequence[int] = ()  # for overdue fires
 
 
@@ -59,9 +73,8 @@ def accept(
     if done := edit.earlier(conn):
         return int(done.object_id or 0)
     seen = _get(conn, executor_id, name)
-    config = parse_job(json.loads(seen.raw))
-    if config.children:
-        lock_child_links(conn)
+    config = declared_config(conn, edit.actor, executor_id, seen.raw)
+    lock_links_of(conn, config)
     declared = _lock(conn, executor_id, name)
     if declared.raw != seen.raw:
         raise Repeat
@@ -92,10 +105,17 @@ def make_job(
         actor=edit.actor,
         audit_id=edit.job_audit_id,
         trigger_ids=edit.trigger_ids,
+        rule_ids=edit.rule_ids,
         run_ids=edit.run_ids,
+        job_ids=edit.step_ids,
         by_code=True,
     )
-    if len(config.triggers) > len(edit.trigger_ids):
+    steps = () if config.workflow is None else config.workflow.inline_steps
+    if (
+        len(config.triggers) > len(edit.trigger_ids)
+        or len(config.alarms) > len(edit.rule_ids)
+        or len(steps) > len(edit.step_ids)
+    ):
         # It is not the declaration that the ids were taken for, nor the one that was seen.
         raise _changed()
     job_id = declared.job_id if earlier is None else earlier.job_id
@@ -177,10 +197,22 @@ def set_policy(
     )
 
 
-def count_triggers(conn: sa.Connection, executor_id: int, name: str) -> int:
-    """How many ids for triggers a declaration may need."""
-    triggers = json.loads(_get(conn, executor_id, name).raw).get("triggers")
-    return min(len(triggers), MAX_TRIGGERS) if isinstance(triggers, list) else 0
+def needs_of(raw: str) -> Needs:
+    """How many ids a declaration may need."""
+    declared = json.loads(raw)
+    triggers, alarms = declared.get("triggers"), declared.get("alarms")
+    workflow = declared.get("workflow")
+    steps = workflow.get("steps") if isinstance(workflow, dict) else None
+    return Needs(
+        triggers=min(len(triggers), MAX_TRIGGERS) if isinstance(triggers, list) else 0,
+        alarms=min(len(alarms), MAX_ALARMS) if isinstance(alarms, list) else 0,
+        steps=min(len(steps), MAX_STEPS) if isinstance(steps, list) else 0,
+    )
+
+
+def read_needs(conn: sa.Connection, executor_id: int, name: str) -> Needs:
+    """The same of one that is known by its name."""
+    return needs_of(_get(conn, executor_id, name).raw)
 
 
 def hold_job(conn: sa.Connection, declared: DeclaredJob) -> None:

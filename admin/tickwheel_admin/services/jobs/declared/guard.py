@@ -17,11 +17,16 @@ def check_not_managed(conn: sa.Connection, job_id: int) -> None:
         Conflict: job.managed_by_code.
     """
     if store.managed_jobs(conn, [job_id]):
-        raise Conflict(
-            "job.managed_by_code",
-            "This job is declared in code. Change it there, or first take it out of code’s hands"
-            " (“release”, among the executor’s jobs that are declared in code).",
-        )
+        raise managed_by_code()
+
+
+def managed_by_code() -> Conflict:
+    """Why a person does not edit it."""
+    return Conflict(
+        "job.managed_by_code",
+        "This job is declared in code. Change it there, or first take it out of code’s hands"
+        " (“release”, among the executor’s jobs that are declared in code).",
+    )
 
 
 def give_up_declarations(conn: sa.Connection, executor_id: int, job_ids: Collection[int]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,8 @@ from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.input.job import changed_fields, job_to_raw, parse_job, without_source
 from tickwheel_admin.domain.jobs.declared_job import DeclaredJob, DeclaredState
 from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.workflows.graph import HANDLER
+from tickwheel_admin.services.jobs.declared.configs import declared_fields
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.store.executors.executors import get_executor
 from tickwheel_admin.store.jobs import declared as store
@@ -74,6 +75,7 @@ def read_items(conn: sa.Connection, executor_id: int) -> list[DeclaredItem]:
     configs = current_configs(conn, set(jobs.values()))
     return [
         _item(
+            conn,
             each,
             jobs.get(name),
             configs,
@@ -133,6 +135,7 @@ def _job_of(
 
 
 def _item(
+    conn: sa.Connection,
     declared: DeclaredJob,
     job_id: int | None,
     configs: Mapping[int, JobConfig],
@@ -141,10 +144,10 @@ def _item(
     renamed_from: str | None,
 ) -> DeclaredItem:
     ruling = declared.ruling
-    raw = json.loads(declared.raw)
+    raw = declared_fields(conn, declared.executor_id, declared.raw)
     before = None if job_id is None else configs.get(job_id)
     is_as_declared = ruling.state is DeclaredState.APPLIED
-    handler = raw.get("handler")
+    handler = raw.get("handler", HANDLER if "workflow" in raw else None)
     return DeclaredItem(
         name=declared.name,
         state=ruling.state,

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from tickwheel_admin.domain.errors import InvalidInput, Problem, UserError
 from tickwheel_admin.domain.input.node_manifest import NodeManifest, Process
 from tickwheel_admin.domain.jobs.declared_job import MAX_KNOWN
-from tickwheel_admin.domain.users.user import Actor, Role
 from tickwheel_admin.services.events.events import NODES, Events
 from tickwheel_admin.services.handlers import schemas as handler_schemas
 from tickwheel_admin.services.jobs.declared import decisions
+from tickwheel_admin.services.jobs.declared.configs import code_actor
 from tickwheel_admin.services.jobs.declared.decisions import Outcome
+from tickwheel_admin.services.jobs.declared.edits import needs_of
 from tickwheel_admin.services.jobs.declared.service import announce, take_edit
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
@@ -70,8 +71,8 @@ class DeclaredReconciler:
         )
 
     async def _propose(self, process: Process, manifest: NodeManifest, name: str) -> Outcome | None:
-        actor = _actor_of(process)
-        edit = await take_edit(self._ids, actor, triggers=decisions.count_triggers(manifest, name))
+        actor = code_actor(process.executor_id, node=process.name, address=process.address)
+        edit = await take_edit(self._ids, actor, needs_of(manifest.jobs[name]))
         try:
             return await self._ids.run_with_ids(
                 "run",
@@ -93,16 +94,6 @@ def _no_room(names: Sequence[str]) -> list[str]:
         f" knows {MAX_KNOWN:,} already; delete jobs that are not declared any more"
     )
     return [told]
-
-
-def _actor_of(process: Process) -> Actor:
-    """Code acts for its own executor alone."""
-    return Actor(
-        user_id=0,
-        name=f"code:{process.name}",
-        grants={process.executor_id: Role.DEVELOPER},
-        address=process.address,
-    )
 
 
 def _problems_of(error: UserError) -> tuple[Problem, ...]:

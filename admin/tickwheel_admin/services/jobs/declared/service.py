@@ -16,7 +16,7 @@ from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import JOBS, NODES, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.services.events.transactions import AuditedTransactions
 from tickwheel_admin.services.jobs.declared import edits as declared_edits
-from tickwheel_admin.services.jobs.declared.edits import DeclaredEdit
+from tickwheel_admin.services.jobs.declared.edits import DeclaredEdit, Needs
 from tickwheel_admin.services.jobs.declared.lists import DeclaredItem as DeclaredItem
 from tickwheel_admin.services.jobs.declared.lists import Difference as Difference
 from tickwheel_admin.services.jobs.declared.lists import read_items
@@ -65,11 +65,11 @@ class DeclaredJobs:
             Conflict: job.name_taken; declared.changed.
         """
         actor.require(Permission.DEVELOP, executor_id)
-        triggers = await self._store.read(declared_edits.count_triggers, executor_id, name)
+        needs = await self._store.read(declared_edits.read_needs, executor_id, name)
         return await self._change(
             actor,
             executor_id,
-            triggers,
+            needs,
             lambda conn, edit: declared_edits.accept(
                 conn,
                 edit,
@@ -90,7 +90,7 @@ class DeclaredJobs:
         await self._change(
             actor,
             executor_id,
-            0,
+            Needs(),
             lambda conn, edit: declared_edits.ignore(
                 conn, edit, executor_id=executor_id, name=name
             ),
@@ -106,7 +106,7 @@ class DeclaredJobs:
         await self._change(
             actor,
             executor_id,
-            0,
+            Needs(),
             lambda conn, edit: declared_edits.release(
                 conn, edit, executor_id=executor_id, name=name
             ),
@@ -139,11 +139,11 @@ class DeclaredJobs:
         self,
         actor: Actor,
         executor_id: int,
-        triggers: int,
+        needs: Needs,
         work: Callable[[sa.Connection, DeclaredEdit], T],
     ) -> T:
         actor.require(Permission.DEVELOP, executor_id)
-        edit = await take_edit(self._ids, actor, triggers=triggers)
+        edit = await take_edit(self._ids, actor, needs)
 
         def change(conn: sa.Connection, run_ids: Sequence[int]) -> T:
             return work(conn, replace(edit, run_ids=run_ids))
@@ -153,14 +153,16 @@ class DeclaredJobs:
         return done
 
 
-async def take_edit(ids: Ids, actor: Actor, *, triggers: int) -> DeclaredEdit:
+async def take_edit(ids: Ids, actor: Actor, needs: Needs) -> DeclaredEdit:
     """The ids that one edit may need."""
     return DeclaredEdit(
         actor=actor,
         audit_id=await ids.take("audit"),
         job_audit_id=await ids.take("audit"),
         job_id=await ids.take("job"),
-        trigger_ids=await ids.take_many("trigger", triggers),
+        trigger_ids=await ids.take_many("trigger", needs.triggers),
+        rule_ids=await ids.take_many("alarm_rule", needs.alarms),
+        step_ids=await ids.take_many("job", needs.steps),
     )
 
 

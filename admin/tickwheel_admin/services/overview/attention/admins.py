@@ -6,12 +6,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.admin_status import AdminStatus, LoopStall, status_from_json
+from tickwheel_admin.domain.admin_status import (
+    AdminStatus,
+    LoopStall,
+    TlsStatus,
+    status_from_json,
+)
 from tickwheel_admin.domain.executors.node import ADMIN_LEASE_MS
 from tickwheel_admin.services.overview.attention.concern import (
     PER_KIND,
+    AlarmKind,
     Concern,
-    ConcernKind,
     Severity,
 )
 from tickwheel_admin.services.system.service import loop_label
@@ -19,9 +24,13 @@ from tickwheel_admin.store.overview.overview import StoredAdmin, list_admins
 
 MAX_ADMINS = 200
 STANDSTILL_MS = 30_000
-SLOW_LOOPS = {"cleaner": 100_000, "rollup": 400_000}  # they rest for one and five minutes
+# They rest for one and five minutes; auditing an hour of thousands of triggers takes a while, too.
+SLOW_LOOPS = {"cleaner": 100_000, "rollup": 400_000, "selfaudit": 400_000}
 RENEWAL_MS = 8_000  # an admin renews its lease every two seconds
 MAX_OFFSET_MS = 2_000
+DAY_MS = 86_400_000
+EXPIRES_SOON_MS = 14 * DAY_MS
+SLOW_DATABASE_MS = 1_000  # of a transaction that takes milliseconds
 
 
 def admins_behind(conn: sa.Connection, *, now: int) -> list[Concern]:
@@ -31,6 +40,26 @@ def admins_behind(conn: sa.Connection, *, now: int) -> list[Concern]:
         for admin in list_admins(conn, limit=MAX_ADMINS)
     )
     return [each for each in looked_at if each is not None][:PER_KIND]
+
+
+def database_slow(conn: sa.Connection, *, now: int) -> list[Concern]:
+    """Whether small transactions take long, as the admin that waits longest for them sees it."""
+    slowest: tuple[int, str] | None = None
+    for admin in list_admins(conn, limit=MAX_ADMINS):
+        took = status_from_json(admin.status).database_ms
+        is_fresh = admin.lease_expires_at - ADMIN_LEASE_MS >= now - RENEWAL_MS
+        if is_fresh and took is not None and took > SLOW_DATABASE_MS:
+            slowest = max(slowest or (0, ""), (took, admin.name))
+    if slowest is None:
+        return []
+    return [
+        Concern(
+            kind=AlarmKind.DATABASE_SLOW,
+            severity=Severity.WARNING,
+            template="A small transaction of the admin “%(admin)s” takes %(ms)d ms.",
+            params={"ms": slowest[0], "admin": slowest[1]},
+        )
+    ]
 
 
 def _worst_of(admin: StoredAdmin, status: AdminStatus, *, now: int) -> Concern | None:
@@ -67,6 +96,8 @@ def _worst_of(admin: StoredAdmin, status: AdminStatus, *, now: int) -> Concern |
             stalled_ms=status.stall.milliseconds,
             place=_place(status.stall),
         )
+    if status.tls is not None and (about := _of_certificate(admin, status.tls, now=now)):
+        return about
     offset = status.clock_offset_ms
     if offset is not None and abs(offset) > MAX_OFFSET_MS:
         return _of_admin(
@@ -74,6 +105,31 @@ def _worst_of(admin: StoredAdmin, status: AdminStatus, *, now: int) -> Concern |
             severity=Severity.WARNING,
             template="The clock of “%(admin)s” differs from the database’s by %(seconds)s s.",
             seconds=f"{abs(offset) / 1000:.1f}",
+        )
+    return None
+
+
+def _of_certificate(admin: StoredAdmin, tls: TlsStatus, *, now: int) -> Concern | None:
+    if tls.expires_at <= now:
+        return _of_admin(
+            admin,
+            template="The TLS certificate of the admin “%(admin)s” has expired: nodes and browsers"
+            " refuse it.",
+            since=tls.expires_at,
+        )
+    if tls.problem:
+        return _of_admin(
+            admin,
+            severity=Severity.WARNING,
+            template="The admin “%(admin)s” still uses its earlier TLS files: %(problem)s",
+            problem=tls.problem,
+        )
+    if tls.expires_at < now + EXPIRES_SOON_MS:
+        return _of_admin(
+            admin,
+            severity=Severity.WARNING,
+            template="The TLS certificate of the admin “%(admin)s” expires in %(days)s days.",
+            days=(tls.expires_at - now) // DAY_MS,
         )
     return None
 
@@ -92,7 +148,7 @@ def _of_admin(
     **params: Any,
 ) -> Concern:
     return Concern(
-        kind=ConcernKind.ADMIN_BEHIND,
+        kind=AlarmKind.ADMIN_BEHIND,
         severity=severity,
         template=template,
         params={"admin": admin.name} | params,

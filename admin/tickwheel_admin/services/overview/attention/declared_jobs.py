@@ -8,8 +8,8 @@ from tickwheel_admin.domain.jobs.declared_job import DeclaredState
 from tickwheel_admin.services.jobs.declared.lists import read_in_state
 from tickwheel_admin.services.overview.attention.concern import (
     PER_KIND,
+    AlarmKind,
     Concern,
-    ConcernKind,
     Severity,
 )
 from tickwheel_admin.store.executors.executors import executor_names
@@ -18,34 +18,46 @@ from tickwheel_admin.store.overview.attention import Scope
 MAX_NAMED = 3
 
 
-def declared_waiting(conn: sa.Connection, scope: Scope) -> list[Concern]:
-    """Executors with declared jobs that wait, the longest first."""
+def declared_waiting(
+    conn: sa.Connection, scope: Scope, *, most: int | None = PER_KIND
+) -> list[Concern]:
+    """Executors with declared jobs that wait, the longest first; None: all of them."""
     return _concerns(
         conn,
         scope,
         DeclaredState.WAITING,
-        kind=ConcernKind.DECLARED_WAITING,
+        most=most,
+        kind=AlarmKind.DECLARED_WAITING,
         template="Jobs declared in the code of “%(executor)s” wait for a decision: %(names)s.",
     )
 
 
-def declared_broken(conn: sa.Connection, scope: Scope) -> list[Concern]:
-    """Executors with declared jobs that break a rule, the longest first."""
+def declared_broken(
+    conn: sa.Connection, scope: Scope, *, most: int | None = PER_KIND
+) -> list[Concern]:
+    """Executors with declared jobs that break a rule, the longest first; None: all of them."""
     return _concerns(
         conn,
         scope,
         DeclaredState.INVALID,
-        kind=ConcernKind.DECLARED_BROKEN,
+        most=most,
+        kind=AlarmKind.DECLARED_BROKEN,
         template="Jobs declared in the code of “%(executor)s” break a rule: %(names)s.",
     )
 
 
 def _concerns(
-    conn: sa.Connection, scope: Scope, state: DeclaredState, *, kind: ConcernKind, template: str
+    conn: sa.Connection,
+    scope: Scope,
+    state: DeclaredState,
+    *,
+    most: int | None,
+    kind: AlarmKind,
+    template: str,
 ) -> list[Concern]:
     standing = read_in_state(conn, state, scope)
     oldest = sorted(standing, key=lambda executor_id: min(standing[executor_id].values()))
-    oldest = oldest[:PER_KIND]
+    oldest = oldest[:most]
     names = executor_names(conn, oldest)
     return [
         Concern(

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.runs.run import Run
 from tickwheel_admin.services.overview.attention.concern import (
     PER_KIND,
+    AlarmKind,
     Concern,
-    ConcernKind,
     Severity,
     told,
 )
@@ -26,7 +26,7 @@ LATE_MS = 30_000
 FULL_MS = 10_000
 MAX_LATE_EXECUTORS = 10
 LATE_SAMPLE = 3  # of the runs that wait longest at an executor
-_MAY_GO_ON = frozenset({"no_free_slot", "pinned_node"})  # when what runs there now ends
+_MAY_GO_ON = frozenset({"no_free_slot", "pinned_node", "pool"})  # when what runs there now ends
 # What people wait for on purpose.
 _NOT_LATE = frozenset({"paused", "blocked", "not_due", "retry", "job_busy_everywhere"})
 
@@ -42,7 +42,7 @@ def late_planning(conn: sa.Connection, scope: Scope, pauses: Pauses, *, now: int
         return []
     return [
         Concern(
-            kind=ConcernKind.LATE,
+            kind=AlarmKind.LATE,
             severity=Severity.ERROR,
             template="Planning is behind: %(count)s triggers are overdue.",
             params={"count": told(count, store.MAX_OVERDUE)},
@@ -89,7 +89,7 @@ def _without_nodes(
         found.append(
             _of_executor(
                 load,
-                kind=ConcernKind.NO_NODES,
+                kind=AlarmKind.NO_NODES,
                 severity=Severity.ERROR,
                 template="“%(executor)s” has jobs, but no live node."
                 if queue is None
@@ -107,7 +107,7 @@ def _without_nodes(
 def _full(load: Load, queue: QueueDepth) -> Concern:
     return _of_executor(
         load,
-        kind=ConcernKind.FULL,
+        kind=AlarmKind.FULL,
         severity=Severity.WARNING,
         template="All %(slots)d slots of “%(executor)s” are taken; %(waiting)s runs wait.",
         params={
@@ -150,7 +150,7 @@ def _late_run(
     may_go_on = why.code in _MAY_GO_ON
     return _of_executor(
         load,
-        kind=ConcernKind.FULL if is_full else ConcernKind.LATE,
+        kind=AlarmKind.FULL if is_full else AlarmKind.LATE,
         severity=Severity.WARNING if may_go_on else Severity.ERROR,
         template="%(waiting)s due runs of “%(executor)s” wait, among them run %(run)d.",
         params={

@@ -12,8 +12,8 @@ from tickwheel_admin.domain.errors import Word
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.services.overview.attention.concern import (
     PER_KIND,
+    AlarmKind,
     Concern,
-    ConcernKind,
     Severity,
 )
 from tickwheel_admin.store.overview import attention as store
@@ -46,7 +46,7 @@ def slow_runs(conn: sa.Connection, scope: Scope, *, now: int) -> list[Concern]:
             _of_job(
                 job_id,
                 named[job_id],
-                kind=ConcernKind.SLOW,
+                kind=AlarmKind.SLOW,
                 severity=Severity.WARNING,
                 template="Run %(run)d of “%(job)s” has been running for %(seconds)d s; usual is"
                 " %(usual)s s.",
@@ -85,7 +85,7 @@ def trigger_errors(conn: sa.Connection, scope: Scope) -> list[Concern]:
         _of_job(
             each.job_id,
             named[each.job_id],
-            kind=ConcernKind.TRIGGER_ERROR,
+            kind=AlarmKind.TRIGGER_ERROR,
             severity=Severity.ERROR,
             template="A trigger of “%(job)s” does not fire: %(reason)s",
             params={"job": named[each.job_id].name, "reason": Word(each.reason)},

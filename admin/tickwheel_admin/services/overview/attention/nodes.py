@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.services.overview.attention.concern import (
     PER_KIND,
+    AlarmKind,
     Concern,
-    ConcernKind,
     Severity,
 )
 from tickwheel_admin.store.executors.executors import executor_names
@@ -40,7 +40,7 @@ def nodes_lost(
         lost = sum(runs[node.id] for node in nodes)
         found.append(
             Concern(
-                kind=ConcernKind.NODES_LOST,
+                kind=AlarmKind.NODES_LOST,
                 severity=Severity.ERROR if lost else Severity.WARNING,
                 template="“%(executor)s” lost nodes within the hour: %(nodes)d; runs lost with"
                 " them: %(runs)d.",

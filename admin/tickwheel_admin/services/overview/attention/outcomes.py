@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from tickwheel_admin.services.overview.attention.concern import Concern, ConcernKind, Severity
+from tickwheel_admin.services.overview.attention.concern import AlarmKind, Concern, Severity
 from tickwheel_admin.store.executors.executors import executor_names
 from tickwheel_admin.store.overview.attention import (
     MAX_FAILED,
@@ -78,7 +78,8 @@ def low_success(
     conn: sa.Connection,
     outcomes: Sequence[Outcomes],
     *,
-    told: Collection[int | None],
+    told: Collection[int | None] = (),
+    standing: Collection[int] = (),
     now: int,
 ) -> list[Concern]:
     """Executors of which too many runs fail, else all of them together; at most once each.
@@ -86,11 +87,14 @@ def low_success(
     Args:
         outcomes: of several lengths of time, the shortest first.
         told: jobs whose failures are told by themselves.
+        standing: executors that are looked at whatever others do.
     """
     found: dict[int, Concern] = {}
     for each in outcomes:
         rest = Counter(run.executor_id for run in each.failures if run.job_id not in told)
-        suspects = [n for n, _ in rest.most_common(MAX_EXECUTORS) if n not in found]
+        worst = [n for n, _ in rest.most_common(MAX_EXECUTORS)]
+        worst += sorted((set(standing) & rest.keys()).difference(worst))
+        suspects = [n for n in worst if n not in found]
         usual = _usual(conn, suspects, now=now) if suspects else {}
         names = executor_names(conn, suspects)
         failures = Counter(run.executor_id for run in each.failures)
@@ -165,7 +169,7 @@ def _concern(
         run for run in outcomes.failures if executor_id is None or run.executor_id == executor_id
     )
     return Concern(
-        kind=ConcernKind.LOW_SUCCESS,
+        kind=AlarmKind.LOW_SUCCESS,
         severity=Severity.ERROR if share < BAD else Severity.WARNING,
         template="%(succeeded)d of %(runs)d runs of “%(executor)s” succeeded within %(seconds)d s."
         if executor is not None

@@ -8,9 +8,10 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.lists.scope import visible_executors
-from tickwheel_admin.services.overview.attention.admins import admins_behind
+from tickwheel_admin.services.overview.attention.admins import admins_behind, database_slow
+from tickwheel_admin.services.overview.attention.alarms import with_alarms
+from tickwheel_admin.services.overview.attention.concern import AlarmKind as AlarmKind
 from tickwheel_admin.services.overview.attention.concern import Concern as Concern
-from tickwheel_admin.services.overview.attention.concern import ConcernKind as ConcernKind
 from tickwheel_admin.services.overview.attention.concern import Severity as Severity
 from tickwheel_admin.services.overview.attention.declared_jobs import (
     declared_broken,
@@ -26,6 +27,7 @@ from tickwheel_admin.services.overview.attention.outcomes import (
     low_success,
     read_outcomes,
 )
+from tickwheel_admin.store.alarms.alarms import count_open_alarms
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.overview.attention import MAX_SUCCESSES
@@ -40,17 +42,18 @@ class Looked:
     """What needs attention, and what was looked at to find it."""
 
     at: int
-    concerns: list[Concern]  # errors first, the newest first
+    concerns: list[Concern]  # errors first, the newest first; then what somebody looks after
     since: int  # runs that were scheduled since then were looked at
     succeeded: int = 0  # of them
     failed: int = 0  # of them
     counts_all: bool = True  # False: there were more successes than are counted
     paused: bool = False  # everything is
+    open_alarms: int = 0  # that the caller may see, counted up to 1,000
 
     @property
     def is_well(self) -> bool:
         """Nothing is the matter, and nothing is held back that would show it."""
-        return not self.concerns and not self.paused
+        return not self.concerns and not self.paused and not self.open_alarms
 
 
 class Attention:
@@ -99,17 +102,20 @@ def _look(conn: sa.Connection, scope: frozenset[int] | None, *, now: int) -> Loo
         *declared_broken(conn, scope),
         *declared_waiting(conn, scope),
         *admins_behind(conn, now=now),
+        *database_slow(conn, now=now),
     ]
     return Looked(
         at=now,
-        concerns=sorted(found, key=_urgency),
+        concerns=sorted(with_alarms(conn, scope, found), key=_urgency),
         since=day.since,
         succeeded=day.succeeded,
         failed=day.failed,
         counts_all=day.succeeded < MAX_SUCCESSES,
         paused=pauses.everything is not None,
+        open_alarms=count_open_alarms(conn, executor_ids=scope),
     )
 
 
-def _urgency(concern: Concern) -> tuple[bool, int]:
-    return concern.severity != Severity.ERROR, -(concern.last_at or concern.since or 0)
+def _urgency(concern: Concern) -> tuple[bool, bool, int]:
+    newest_first = -(concern.last_at or concern.since or 0)
+    return concern.is_treated, concern.severity != Severity.ERROR, newest_first
