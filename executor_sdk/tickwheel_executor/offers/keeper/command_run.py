@@ -71,10 +71,12 @@ class CommandRun:
             step = "cgroup"
             if order["cgroup"] is not None:
                 self._cgroup = RunCgroup(order["cgroup"]["path"], order["cgroup"]["limits"])
+            # Before the start: what the command writes at once has changed as well.
+            seen = workspace.stamp(order["watched"]) if order["watched"] else None
             step = "fork"
             self._start()
             self._take(more)
-            self._attend(workspace)
+            self._attend(workspace, seen)
             step = "report"
             report = self._report(workspace)
         except command.StartError as error:
@@ -101,13 +103,16 @@ class CommandRun:
 
     # --- while the command runs -------------------------------------------------------------------
 
-    def _attend(self, workspace: Workspace) -> None:
-        """Until the command, and everything that it started, has ended."""
+    def _attend(self, workspace: Workspace, seen: tuple[int, int, int] | None) -> None:
+        """Until the command, and everything that it started, has ended.
+
+        Args:
+            seen: the stamp of the watched file when the command was started.
+        """
         poll = select.poll()
         poll.register(self._agent, select.POLLIN)
         poll.register(self._wake.file, select.POLLIN)
         watched: str | None = self._order["watched"]
-        seen = workspace.stamp(watched) if watched else None
         while True:
             self._reap()
             if self._status is not None and self._kill_at is None:
