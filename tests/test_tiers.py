@@ -53,6 +53,55 @@ def test_every_outcome_of_a_tier_is_counted(
     assert "1 failed, 1 passed, 1 skipped, 1 xfailed, 1 errors in" in told.splitlines()[-1]
 
 
+UNSTABLE = """
+import pathlib
+import pytest
+marks = pathlib.Path(__file__).parent
+def once(name):
+    mark = marks / name
+    if not mark.exists():
+        mark.touch()
+        raise ValueError("the first time")
+def test_good(): pass
+def test_first(): once("first")
+@pytest.fixture
+def started():
+    once("second")
+def test_second(started): pass
+"""
+
+
+def test_what_fails_is_tried_again_alone_and_told_as_unstable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = run_sample(tmp_path, monkeypatch, UNSTABLE)
+
+    assert report.is_good
+    assert (report.passed, report.failed, report.errors) == (3, 0, 0)
+    assert list(report.unstable) == ["test_sample::test_first", "test_sample::test_second"]
+    told = summary([report], [], seconds=3)
+    assert "sample: unstable test_sample::test_first: passed in a second try, to be mended" in told
+    assert "ValueError: the first time" in told
+
+
+def test_a_second_try_that_fails_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = run_sample(tmp_path, monkeypatch, UNSTABLE + "def test_bad(): assert 1 == 2")
+
+    assert (report.failed, report.errors) == (2, 1)
+    assert not report.is_good
+    assert not report.unstable
+
+
+def test_many_failures_are_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = UNSTABLE + "".join(f"def test_{n}(): once('{n}')\n" for n in range(2))
+    report = run_sample(tmp_path, monkeypatch, text)
+
+    assert report.failed + report.errors == 4
+    assert not report.unstable
+
+
 @pytest.mark.parametrize("in_ci", [False, True])
 def test_a_skip_is_a_failure_only_in_ci(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_ci: bool

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 MAX_FAILURES = 30  # named in the summary, of each tier
+MAX_MESSAGE_CHARS = 300
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,7 +23,11 @@ class Report:
     failed: int = 0
     errors: int = 0
     xfailed: int = 0
-    failures: list[str] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+    """Test → the first line of what went wrong."""
+    unstable: dict[str, str] = field(default_factory=dict)
+    """Those that failed beside others and then passed alone: defects of a test or a race in the
+    product, to be mended, but no reason to refuse a change that did not cause them."""
     skipped: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     shares_output: bool = False
@@ -43,17 +48,31 @@ class Report:
 
     def read(self, junit_file: Path) -> None:
         for case in ET.parse(junit_file).iter("testcase"):
-            failed, broken = case.find("failure") is not None, case.find("error") is not None
-            if failed or broken:
+            wrong = case.find("failure")
+            failed = wrong is not None
+            wrong = case.find("error") if wrong is None else wrong
+            if wrong is not None:
                 self.failed += failed
                 self.errors += not failed
-                self.failures.append(f"{case.get('classname')}::{case.get('name')}")
+                test = f"{case.get('classname')}::{case.get('name')}"
+                self.failures[test] = _first_line(wrong.get("message", ""))
             elif (skip := case.find("skipped")) is None:
                 self.passed += 1
             elif skip.get("type") == "pytest.xfail":
                 self.xfailed += 1
             else:
                 self.skipped[skip.get("message", "")] += 1
+
+    def take_second_try(self, again: Report) -> None:
+        """Count the tests that failed as passed: they did when they were run again, alone."""
+        self.unstable, self.failures = self.failures, {}
+        self.passed += again.passed
+        self.failed = self.errors = 0
+
+
+def _first_line(message: str) -> str:
+    lines = message.strip().splitlines()
+    return lines[0][:MAX_MESSAGE_CHARS] if lines else ""
 
 
 def summary(
@@ -72,7 +91,13 @@ def summary(
     lines += [f"{report.tier}: {problem}" for report in reports for problem in report.problems]
     lines += notes
     for report in reports:
-        lines += [f"{report.tier}: failed {name}" for name in report.failures[:MAX_FAILURES]]
+        failures = list(report.failures.items())[:MAX_FAILURES]
+        lines += [f"{report.tier}: failed {test}: {why}" for test, why in failures]
+    for report in reports:
+        lines += [
+            f"{report.tier}: unstable {test}: passed in a second try, to be mended: {why}"
+            for test, why in report.unstable.items()
+        ]
     for report in reports:
         lines += [f"{report.tier}: skipped {n}: {why}" for why, n in report.skipped.most_common()]
     return "\n".join([*lines, "", final_line(reports, seconds=seconds, width=width)])

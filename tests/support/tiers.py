@@ -28,6 +28,8 @@ from tests.support.reports import Report, summary
 from tests.support.system_packages import SystemPackage
 
 ROOT = Path(__file__).parents[2]
+MAX_TRIED_AGAIN = 3
+"""Failures of a tier up to which each gets a second try, alone; more are no accident."""
 HANG_FACTOR = 5
 """A tier that takes this many times its budget is stopped: slow machines pass, hangs do not."""
 
@@ -78,23 +80,24 @@ def _pytest(
         found = _files((*first, *paths))
         with tempfile.TemporaryDirectory(prefix="tickwheel-report-") as directory:
             junit_file = Path(directory, "junit.xml")
-            code = _run(
-                [
-                    sys.executable,
-                    "-m",
-                    "pytest",
-                    "--tb=short",
-                    # A hanging test shows where, long before its tier is stopped.
-                    "--override-ini=faulthandler_timeout=120",
-                    f"--junitxml={junit_file}",
-                    *parallel,
-                    *found,
-                ],
-                report,
-                deadline,
-            )
+            # A cache of its own: tiers run side by side, and each remembers here what has failed.
+            command = [sys.executable, "-m", "pytest", "--tb=short", f"--junitxml={junit_file}"]
+            command += ["-o", f"cache_dir={directory}/cache"]
+            # A hanging test shows where, long before its tier is stopped.
+            command += ["-o", "faulthandler_timeout=120"]
+            code = _run([*command, *parallel, *found], report, deadline)
             if junit_file.exists():
                 report.read(junit_file)
+            if 0 < len(report.failures) <= MAX_TRIED_AGAIN and not report.problems:
+                report.say("\nWhat has failed is run again, alone:")
+                junit_file.unlink()
+                again = Report(tier=report.tier, budget_seconds=report.budget_seconds)
+                code_again = _run([*command, "--last-failed", *found], report, deadline)
+                if junit_file.exists():
+                    again.read(junit_file)
+                if code_again == 0 and again.passed:
+                    report.take_second_try(again)
+                    code = code_again
         if code == pytest.ExitCode.NO_TESTS_COLLECTED:
             report.problems.append("there are no tests")
         elif code and not (report.failed or report.errors or report.problems):
