@@ -172,7 +172,7 @@ def create_services(
         job_parents=JobParents(store),
         job_maps=JobMaps(store),
         declared_jobs=DeclaredJobs(store, ids, events),
-        gitops=GitOps(store, ids, events),
+        gitops=GitOps(store, ids, events, cipher, languages=tuple(LANGUAGES)),
         runs=Runs(store, ids, events),
         list_counts=ListCounts(store),
         saved_views=SavedViews(store, ids),

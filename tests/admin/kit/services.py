@@ -64,7 +64,6 @@ class World:
         self.runs = Runs(self.database, ids, self.events)
         self.calendars = Calendars(self.database, ids, self.events)
         self.pools = Pools(self.database, ids, self.events)
-        self.gitops = GitOps(self.database, ids, self.events)
         self.schedules = Triggers(self.database)
         self.overview = Overview(self.database)
         self.attention = Attention(self.database)
@@ -72,6 +71,9 @@ class World:
         self.purge = Purge(self.database, ids, self.events)
         self.nodes = Nodes(self.database, ids, self.events)
         self.cipher = Cipher([SECRET_KEY])
+        self.gitops = GitOps(
+            self.database, ids, self.events, self.cipher, languages=("en", "zh-CN")
+        )
         self.secrets = Secrets(self.database, ids, self.events, self.cipher)
         self.xxl_executors = XxlExecutors(self.database, ids, self.events, self.cipher)
         self.system = System(self.database, ids, self.events)

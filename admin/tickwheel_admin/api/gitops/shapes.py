@@ -10,6 +10,7 @@ from tickwheel_admin.api.answers import ProblemJson, doc
 from tickwheel_admin.api.jobs.config_types import JobConfigJson
 from tickwheel_admin.api.jobs.shapes import ChangeJson
 from tickwheel_admin.api.rule_types import AlarmRuleDocumentJson
+from tickwheel_admin.domain.alarms import channel
 from tickwheel_admin.domain.calendars.calendar import CalendarSense
 from tickwheel_admin.domain.executors.executor import MAX_DESCRIPTION_CHARS
 from tickwheel_admin.domain.input import calendar
@@ -114,10 +115,32 @@ class CalendarDocumentJson(TypedDict, total=False):
     base: Annotated[str | None, doc("Name of the calendar that it adds to.")]
 
 
+class SecretReferenceJson(TypedDict):
+    """A secret of an executor, whose value is copied when the document is applied."""
+
+    executor: _Name
+    secret: Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
+
+
+class AlarmChannelDocumentJson(TypedDict, total=False):
+    """How people are told of alarms. Secrets that are left out stay as they are stored."""
+
+    type: Required[Literal["alarm_channel"]]
+    name: Required[Annotated[str, Meta(min_length=1, max_length=channel.MAX_NAME_CHARS)]]
+    kind: Required[channel.ChannelKind]
+    language: Annotated[str | None, doc("Of its messages, such as `en`.")]
+    time_zone: Annotated[str | None, doc("IANA name.")]
+    per_minute: Annotated[int, Meta(ge=1, le=channel.MAX_PER_MINUTE)] | None
+    enabled: Annotated[bool | None, doc("Whether it sends.")]
+    settings: Annotated[dict[str, str | None] | None, doc("As its kind has them.")]
+    secrets: Annotated[dict[str, SecretReferenceJson | None] | None, doc("Null forgets one.")]
+
+
 DOCUMENTS: dict[ObjectType, Any] = {
     ObjectType.JOB: JobDocumentJson,
     ObjectType.EXECUTOR: ExecutorDocumentJson,
     ObjectType.CALENDAR: CalendarDocumentJson,
     ObjectType.POOL: PoolDocumentJson,
+    ObjectType.CHANNEL: AlarmChannelDocumentJson,
     ObjectType.RULE: AlarmRuleDocumentJson,
 }

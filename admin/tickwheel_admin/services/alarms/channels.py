@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.alarms.channel import Channel, ChannelKind
-from tickwheel_admin.domain.alarms.rule import AlarmRule
 from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.input.alarm_channel import ChannelInput, StoredSecrets, parse_channel
 from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.alarms import channel_edits as edits
 from tickwheel_admin.services.events.events import ALARMS, Events
 from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
-from tickwheel_admin.services.lists.scope import not_found
-from tickwheel_admin.services.secrets.channels import encrypt_channel_secrets, open_channel
+from tickwheel_admin.services.secrets.channels import open_channel
 from tickwheel_admin.services.secrets.cipher import Cipher, SecretUnreadable
 from tickwheel_admin.store.alarms import channels as store
 from tickwheel_admin.store.alarms.channels import StoredChannel
-from tickwheel_admin.store.alarms.rules import lock_alarm_edits, rules_of_channel
+from tickwheel_admin.store.alarms.rules import lock_alarm_edits
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
-
-MAX_CHANNELS = 500
-MAX_NAMED = 5  # rules that a refusal names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,19 +60,19 @@ class AlarmChannels:
     async def names(self, actor: Actor) -> dict[int, str]:
         """By id, for whoever writes rules."""
         actor.require(Permission.LOGGED_IN)
-        found = await self._store.read(store.list_channels, limit=MAX_CHANNELS)
+        found = await self._store.read(store.list_channels, limit=edits.MAX_CHANNELS)
         return {each.id: each.name for each in found}
 
     async def list(self, actor: Actor) -> builtins.list[ChannelItem]:
         """All of them, by name."""
         actor.require(Permission.ADMINISTER)
-        found = await self._store.read(store.list_channels, limit=MAX_CHANNELS)
+        found = await self._store.read(store.list_channels, limit=edits.MAX_CHANNELS)
         return [self._item(each) for each in found]
 
     async def get(self, actor: Actor, channel_id: int) -> ChannelItem:
         """One channel."""
         actor.require(Permission.ADMINISTER)
-        return self._item(await self._store.read(_get, channel_id))
+        return self._item(await self._store.read(edits.known_channel, channel_id))
 
     async def to_send(self, actor: Actor, channel_id: int) -> Channel:
         """The channel with its secrets, for a message that tries it. It is noted in the audit.
@@ -84,11 +81,11 @@ class AlarmChannels:
             Conflict: channel.unreadable.
         """
         actor.require(Permission.ADMINISTER)
-        stored = await self._store.read(_get, channel_id)
+        stored = await self._store.read(edits.known_channel, channel_id)
         try:
             channel = open_channel(self._cipher, stored)
         except (SecretUnreadable, Conflict):
-            raise _unreadable() from None
+            raise edits.unreadable() from None
 
         def note(conn: sa.Connection, entry: AuditEntry) -> None:
             entry.write("alarm_channel.tried", channel_id, name=stored.name)
@@ -110,21 +107,7 @@ class AlarmChannels:
         channel_id = await self._ids.take("alarm_channel")
         channel = self._stored(channel_id, wanted, wanted.secrets, version=1)
 
-        def create(conn: sa.Connection, entry: AuditEntry) -> None:
-            lock_alarm_edits(conn)
-            _check_name(conn, channel)
-            if len(store.list_channels(conn, limit=MAX_CHANNELS)) >= MAX_CHANNELS:
-                raise Conflict(
-                    "alarm_channel.too_many",
-                    "There are at most %(limit)d channels.",
-                    limit=MAX_CHANNELS,
-                )
-            store.add_channel(conn, channel, now=now_ms(conn))
-            entry.write(
-                "alarm_channel.created", channel_id, name=channel.name, kind=channel.kind.value
-            )
-
-        await self._audited.run(actor, create, ALARMS)
+        await self._audited.run(actor, partial(edits.create_channel, channel=channel), ALARMS)
         return channel_id
 
     async def update(self, actor: Actor, channel_id: int, raw: object, *, version: int) -> int:
@@ -136,9 +119,9 @@ class AlarmChannels:
                 alarm_channel.named_by_jobs when it gets another name.
         """
         actor.require(Permission.ADMINISTER)
-        old = await self._store.read(_get, channel_id)
+        old = await self._store.read(edits.known_channel, channel_id)
         if old.version != version:
-            raise _changed(old)
+            raise edits.changed_meanwhile(old)
         kept = self._secrets_of(old)
         wanted = parse_channel(
             raw,
@@ -147,28 +130,10 @@ class AlarmChannels:
         )
         secrets = {k: v for k, v in kept.items() if k not in wanted.dropped} | dict(wanted.secrets)
         channel = self._stored(channel_id, wanted, secrets, version=version, enabled=old.enabled)
-        fields = ("name", "language", "time_zone", "per_minute", "settings")
-        changed = [name for name in fields if getattr(channel, name) != getattr(old, name)]
-        changed += [f"secrets.{name}" for name in sorted({*wanted.secrets, *wanted.dropped})]
+        changed = edits.changed_fields(old, channel, secrets={*wanted.secrets, *wanted.dropped})
         if not changed:
             return version
-
-        def update(conn: sa.Connection, entry: AuditEntry) -> int:
-            lock_alarm_edits(conn)
-            if channel.name != old.name:
-                _check_name(conn, channel)
-                _check_not_named_by_jobs(conn, old)
-            if not store.change_channel(conn, channel, now=now_ms(conn)):
-                raise _changed(_get(conn, channel_id))
-            entry.write(
-                "alarm_channel.updated",
-                channel_id,
-                name=channel.name,
-                changed=changed,
-                version=version + 1,
-            )
-            return version + 1
-
+        update = partial(edits.update_channel, channel=channel, old=old, changed=changed)
         return await self._audited.run(
             actor, update, ALARMS, repeated=lambda noted: int(noted.detail["version"])
         )
@@ -179,7 +144,7 @@ class AlarmChannels:
 
         def switch(conn: sa.Connection, entry: AuditEntry) -> None:
             lock_alarm_edits(conn)
-            old = _get(conn, channel_id)
+            old = edits.known_channel(conn, channel_id)
             if old.enabled == enabled:
                 return
             store.set_channel_enabled(conn, channel_id, enabled=enabled, now=now_ms(conn))
@@ -196,21 +161,7 @@ class AlarmChannels:
         """
         actor.require(Permission.ADMINISTER)
 
-        def delete(conn: sa.Connection, entry: AuditEntry) -> None:
-            lock_alarm_edits(conn)
-            old = _get(conn, channel_id)
-            if rules := rules_of_channel(conn, channel_id):
-                raise Conflict(
-                    "alarm_channel.in_use",
-                    "The channel “%(name)s” is used by %(count)d rules: %(rules)s. Take it out of"
-                    " them first; or switch it off.",
-                    name=old.name,
-                    count=len(rules),
-                    rules=_some_names(rules),
-                )
-            store.delete_channel(conn, channel_id, now=now_ms(conn))
-            entry.write("alarm_channel.deleted", channel_id, name=old.name)
-
+        delete = partial(edits.delete_channel, channel_id=channel_id)
         await self._audited.run(actor, delete, ALARMS)
 
     # --- secrets -----------------------------------------------------------------------------
@@ -250,66 +201,6 @@ class AlarmChannels:
         version: int,
         enabled: bool = True,
     ) -> StoredChannel:
-        return StoredChannel(
-            id=channel_id,
-            name=wanted.name,
-            kind=wanted.kind,
-            language=wanted.language,
-            time_zone=wanted.time_zone,
-            settings=wanted.settings,
-            secrets=encrypt_channel_secrets(self._cipher, channel_id, secrets),
-            per_minute=wanted.per_minute,
-            enabled=enabled,
-            version=version,
+        return edits.channel_to_store(
+            self._cipher, channel_id, wanted, secrets, version=version, enabled=enabled
         )
-
-
-def _get(conn: sa.Connection, channel_id: int) -> StoredChannel:
-    found = store.get_channel(conn, channel_id)
-    if found is None:
-        raise not_found()
-    return found
-
-
-def _check_not_named_by_jobs(conn: sa.Connection, old: StoredChannel) -> None:
-    """Jobs and their YAML have channels by name, and declarations in code cannot be changed."""
-    if rules := [each for each in rules_of_channel(conn, old.id) if each.job_id is not None]:
-        raise Conflict(
-            "alarm_channel.named_by_jobs",
-            "%(count)d rules of jobs name the channel “%(name)s”: %(rules)s. Keep its name, or add"
-            " another channel for them first.",
-            name=old.name,
-            count=len(rules),
-            rules=_some_names(rules),
-        )
-
-
-def _some_names(rules: Sequence[AlarmRule]) -> str:
-    shown = ", ".join(f"“{each.name}”" for each in rules[:MAX_NAMED])
-    return shown + ("" if len(rules) <= MAX_NAMED else " …")
-
-
-def _check_name(conn: sa.Connection, channel: StoredChannel) -> None:
-    if store.channel_name_is_taken(conn, channel.name, by_other_than=channel.id):
-        raise Conflict(
-            "alarm_channel.name_taken",
-            "There is already a channel named “%(name)s”.",
-            name=channel.name,
-        )
-
-
-def _changed(old: StoredChannel) -> Conflict:
-    return Conflict(
-        "alarm_channel.changed",
-        "Somebody else changed this channel meanwhile; it is at version %(version)d now. Load it"
-        " again and repeat your change.",
-        version=old.version,
-    )
-
-
-def _unreadable() -> Conflict:
-    return Conflict(
-        "channel.unreadable",
-        "This admin cannot read the secrets of the channel: its key is another one. Enter them"
-        " again, or start the admin with the key that they were encrypted with.",
-    )

@@ -78,8 +78,13 @@ def _documents(
     return [
         document_of(kind, each)
         for each in wanted
-        if choice.executor is None or choice.executor in (each.key.executor, each.key.name)
+        if choice.executor is None or choice.executor == _executor_of(each)
     ]
+
+
+def _executor_of(stored: StoredObject) -> str:
+    key = stored.key
+    return key.name if key.type is ObjectType.EXECUTOR else key.executor
 
 
 def _view(conn: sa.Connection, actor: Actor, choice: ExportChoice | None = None) -> PlanView:

@@ -20,6 +20,7 @@ class ObjectType(StrEnum):
     EXECUTOR = "executor"
     CALENDAR = "calendar"
     POOL = "pool"
+    CHANNEL = "alarm_channel"
     RULE = "alarm_rule"
     JOB = "job"
 

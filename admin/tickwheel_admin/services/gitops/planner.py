@@ -109,6 +109,11 @@ class _Planning:
                 for key, object_id in new_ids.items()
                 if key.type is ObjectType.JOB and key.executor in every
             },
+            new_channels={
+                key.name: object_id
+                for key, object_id in new_ids.items()
+                if key.type is ObjectType.CHANNEL
+            },
         )
         self._problems = list(wish.envelopes.problems)
         self._marks: list[tuple[str, str, str]] = []  # of all that the plan was made from
@@ -159,6 +164,8 @@ class _Planning:
         label: ManagedObject | None,
     ) -> ObjectChange:
         view, owner = self._view, self._wish.owner
+        if kind.is_for_administrators and not view.actor.may(Permission.ADMINISTER):
+            raise _for_administrators()
         if stored is None and document.key not in self._new_ids:
             raise _not_seen()  # or it was deleted just now
         object_id = self._new_ids[document.key] if stored is None else stored.id
@@ -261,6 +268,15 @@ def _below(path: str, field: str) -> str:
 def _not_seen() -> InvalidInput:
     return InvalidInput.one(
         "name", "gitops.not_seen", "There is one of this name already, and you may not see it."
+    )
+
+
+def _for_administrators() -> InvalidInput:
+    return InvalidInput.one(
+        "type",
+        "gitops.for_administrators",
+        "Only administrators of all executors, and their tokens, may plan and apply this. Keep such"
+        " documents in a directory of their own.",
     )
 
 

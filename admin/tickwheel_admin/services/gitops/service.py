@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from tickwheel_admin.services.gitops.envelopes import MAX_DOCUMENTS, read_envelo
 from tickwheel_admin.services.gitops.export import ExportChoice, export_documents
 from tickwheel_admin.services.gitops.kinds.base import ObjectKind
 from tickwheel_admin.services.gitops.kinds.calendars import CalendarObjects
+from tickwheel_admin.services.gitops.kinds.channels import ChannelObjects
 from tickwheel_admin.services.gitops.kinds.executors import ExecutorObjects
 from tickwheel_admin.services.gitops.kinds.jobs import JobObjects
 from tickwheel_admin.services.gitops.kinds.pools import PoolObjects
@@ -43,6 +44,7 @@ from tickwheel_admin.services.gitops.writer import (
     apply_plan,
     executors_of,
 )
+from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 
@@ -54,6 +56,7 @@ _ID_NAMES = {
     ObjectType.EXECUTOR: "executor",
     ObjectType.CALENDAR: "calendar",
     ObjectType.POOL: "pool",
+    ObjectType.CHANNEL: "alarm_channel",
     ObjectType.RULE: "alarm_rule",
     ObjectType.JOB: "job",
 }
@@ -62,7 +65,9 @@ _ID_NAMES = {
 class GitOps:
     """Use cases of plans."""
 
-    def __init__(self, store: Store, ids: Ids, events: Events) -> None:
+    def __init__(
+        self, store: Store, ids: Ids, events: Events, cipher: Cipher, *, languages: Collection[str]
+    ) -> None:
         self._store = store
         self._ids = ids
         self._events = events
@@ -70,6 +75,7 @@ class GitOps:
             ExecutorObjects(),
             CalendarObjects(),
             PoolObjects(),
+            ChannelObjects(cipher, languages),
             RuleObjects(),
             JobObjects(),
         )

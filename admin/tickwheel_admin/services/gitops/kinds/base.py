@@ -31,6 +31,7 @@ class PlanView:
     executors: Mapping[str, int]  # that the caller sees, and those that documents add
     names: Mapping[int, str]  # the same by id
     new_jobs: Mapping[tuple[int, str], int] = field(default_factory=dict)  # that documents add
+    new_channels: Mapping[str, int] = field(default_factory=dict)  # the same
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,6 +69,8 @@ class ObjectKind(ABC):
     """One type of object."""
 
     type: ClassVar[ObjectType]
+    # Others are not told what there is, not even by a comparison.
+    is_for_administrators: ClassVar[bool] = False
 
     @abstractmethod
     def ids(

@@ -104,6 +104,7 @@ class RuleObjects(ObjectKind):
             name for field in _CHANNELS for name in _list(raw.get(field)) if isinstance(name, str)
         }
         ids = channels_named(view.conn, names) if names else {}
+        ids |= {name: object_id for name, object_id in view.new_channels.items() if name in names}
         for field in _CHANNELS:
             for place, name in enumerate(_list(raw.get(field))):
                 if name not in ids:
