@@ -27,11 +27,11 @@ def api_routes() -> list[Route]:
     return [route for table in tables_of(sys.modules[__name__]) for route in table]
 
 
-def _document() -> dict[str, Any]:
+async def _document() -> dict[str, Any]:
     # It is made of the modules of this package, which import from here.
-    from tickwheel_admin.api.openapi.openapi import openapi
+    from tickwheel_admin.api.openapi.openapi import openapi_in_thread
 
-    return openapi()
+    return await openapi_in_thread()
 
 
 @web.middleware

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
@@ -14,8 +14,8 @@ from tickwheel_admin.services.services import Services
 CONFIG: web.AppKey[Config] = web.AppKey("config", Config)
 SERVICES: web.AppKey[Services] = web.AppKey("services", Services)
 
-OPENAPI: web.AppKey[Callable[[], dict[str, Any]]] = web.AppKey("openapi")
-"""Makes the OpenAPI document. The API registers it, the console shows it."""
+OPENAPI: web.AppKey[Callable[[], Awaitable[dict[str, Any]]]] = web.AppKey("openapi")
+"""The OpenAPI document, made on its first use. The API registers it, the console shows it."""
 
 ErrorPage = Callable[[web.Request, UserError | web.HTTPException, str], web.Response]
 ERROR_PAGE: web.AppKey[ErrorPage] = web.AppKey("error_page")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jsonschema_rs  # `tests.admin.kit.contract` checks every answer with it
+import pytest
 
 from tests.admin.kit.contract import operation_of
 from tests.admin.kit.served import served
 from tests.support.documents import OPENAPI, openapi_text
 from tickwheel_admin.api import api_routes
+from tickwheel_admin.api.openapi import openapi as served_document
 from tickwheel_admin.api.openapi.document import operation_id
 from tickwheel_admin.api.openapi.openapi import openapi
 from tickwheel_admin.domain.users.user import Role
@@ -71,6 +77,34 @@ async def test_anybody_who_is_logged_in_gets_it_and_nobody_else(tmp_path: Path) 
         response = await admin.client.get("/api/v1/openapi.json", headers=headers)
         assert (refused.status, response.status) == (401, 200)
         assert await response.json() == json.loads(openapi_text())
+
+
+async def test_it_is_made_once_and_not_on_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes a tenth of a second, in which nothing else would be answered."""
+    made_in: list[threading.Thread] = []
+
+    def document_of(*args: object, **named: object) -> dict[str, Any]:
+        made_in.append(threading.current_thread())
+        return real(*args, **named)
+
+    real: Callable[..., dict[str, Any]] = served_document.document_of
+    monkeypatch.setattr(served_document, "document_of", document_of)
+    for made in (served_document._document, served_document._encoded):
+        made.cache_clear()
+    async with served(tmp_path) as admin:
+        headers = await admin.token_for("olga", Role.VIEWER)
+        await admin.log_in("otto", Role.VIEWER)
+        answers = await asyncio.gather(
+            admin.client.get("/api-reference"),
+            admin.client.get("/api-reference/create_job"),
+            admin.client.get("/api/v1/openapi.json", headers=headers),
+            admin.client.get("/api/v1/openapi.json", headers=headers),
+        )
+        assert [each.status for each in answers] == [200] * 4
+    (thread,) = made_in
+    assert thread is not threading.current_thread()
 
 
 async def test_a_parameter_that_no_endpoint_knows_is_refused_where_there_are_none(

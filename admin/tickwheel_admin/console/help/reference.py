@@ -27,12 +27,13 @@ _NAME = "[A-Za-z0-9_]{1,100}"
 
 @routes.get("/api-reference", permission=Permission.LOGGED_IN)
 async def show_reference(request: web.Request) -> web.Response:
-    return await render(request, "help/reference.html", {"groups": grouped(request.app[OPENAPI]())})
+    document = await request.app[OPENAPI]()
+    return await render(request, "help/reference.html", {"groups": grouped(document)})
 
 
 @routes.get(f"/api-reference/types/{{type_name:{_NAME}}}", permission=Permission.LOGGED_IN)
 async def show_type(request: web.Request) -> web.Response:
-    document, name = request.app[OPENAPI](), request.match_info["type_name"]
+    document, name = await request.app[OPENAPI](), request.match_info["type_name"]
     schema = document["components"]["schemas"].get(name)
     if schema is None:
         raise web.HTTPNotFound
@@ -42,7 +43,7 @@ async def show_type(request: web.Request) -> web.Response:
 
 @routes.get(f"/api-reference/{{operation:{_NAME}}}", permission=Permission.LOGGED_IN)
 async def show_operation(request: web.Request) -> web.Response:
-    document, name = request.app[OPENAPI](), request.match_info["operation"]
+    document, name = await request.app[OPENAPI](), request.match_info["operation"]
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             if operation["operationId"] == name:
