@@ -47,6 +47,24 @@ async def end_runs(api: Api) -> None:
     await api.admin.services.store.run(end)
 
 
+# --- nodes -----------------------------------------------------------------------------------
+
+
+async def test_nodes_of_all_executors_are_listed_by_page(api: Api) -> None:
+    await api.job()
+    ids = [await add_node(api, name=name) for name in ("one", "two")]
+    status, page = await api.call("GET", "/nodes?state=live&version=TES&limit=1")
+    assert status == 200, page
+    (node,) = page["items"]
+    assert (node["id"], node["executor_id"]) == (ids[0], 1)
+    assert "running" not in node
+    _, page = await api.call("GET", f"/nodes?limit=1&cursor={page['next']}")
+    assert [each["name"] for each in page["items"]] == ["two"]
+    assert page["next"] is None
+    status, answer = await api.call("GET", "/nodes?state=asleep&version=2")
+    assert (status, codes(answer)) == (422, [("state", "not_one_of")])
+
+
 # --- run now ---------------------------------------------------------------------------------
 
 

@@ -1,27 +1,73 @@
-"""/api/v1/nodes: one node, and what operators want of it; executors list them."""
+"""/api/v1/nodes: all nodes, one of them, and what operators want of it."""
 
 from __future__ import annotations
 
 from aiohttp import web
 
-from tickwheel_admin.api.answers import answer
-from tickwheel_admin.api.executors.shapes import NodeDetailJson
-from tickwheel_admin.api.executors.views import node_detail_view
-from tickwheel_admin.api.inputs import ID, body_fields, no_fields, path_id
+from tickwheel_admin.api.answers import PageJson, answer, page_view
+from tickwheel_admin.api.executors.shapes import NodeDetailJson, NodeItemJson
+from tickwheel_admin.api.executors.views import node_detail_view, node_item_view
+from tickwheel_admin.api.inputs import (
+    ID,
+    PAGING,
+    body_fields,
+    no_fields,
+    page_of,
+    path_id,
+    query_fields,
+)
+from tickwheel_admin.domain.executors.node import NodeState
 from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.users.user import Permission
-from tickwheel_admin.services.executors.nodes import MAX_SLOTS, MAX_WEIGHT
+from tickwheel_admin.services.executors.nodes import MAX_SLOTS, MAX_WEIGHT, NodeQuery
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.input_fields import InputField, optional_integer
+from tickwheel_admin.web.input_fields import (
+    InputField,
+    optional_id,
+    optional_integer,
+    optional_member,
+    text,
+)
 from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import NoContent, Routes
 
 routes = Routes()
 
-_ONE = f"/api/v1/nodes/{{node_id:{ID}}}"
+_ALL = "/api/v1/nodes"
+_ONE = f"{_ALL}/{{node_id:{ID}}}"
+_EXECUTOR = optional_id("executor_id", "Nodes of this executor.")
+_STATE = optional_member("state", "Nodes in this state.", NodeState)
+_TEXT = text("text", "A part of the name, in any case.", max_chars=1_000)
+_VERSION = text(
+    "version", "A part of `sdk`, in any case, such as `0.9` or `python`.", max_chars=1_000
+)
 _SLOTS = optional_integer("slots", "Null: as the node says.", low=1, high=MAX_SLOTS)
 _WEIGHT = optional_integer("weight", "Null: as the node says.", low=1, high=MAX_WEIGHT)
 _ENDED = ("executor.other_protocol", "node.ended")
+
+
+@routes.get(
+    _ALL,
+    permission=Permission.VIEW,
+    api=True,
+    query=(_EXECUTOR, _STATE, _TEXT, _VERSION, *PAGING),
+    answers=PageJson[NodeItemJson],
+)
+async def list_nodes(request: web.Request) -> web.Response:
+    """A page of the nodes of all executors that you may see, by executor and name."""
+    fields = query_fields(request)
+    query = NodeQuery(
+        executor_id=_EXECUTOR.of(fields),
+        state=_STATE.of(fields),
+        text=_TEXT.of(fields),
+        version=_VERSION.of(fields),
+    )
+    cursor, limit = page_of(fields)
+    raise_if_any(fields.problems)
+    page = await request.app[SERVICES].nodes.page(
+        actor_of(request), query, cursor=cursor, limit=limit
+    )
+    return answer(page_view(page, node_item_view))
 
 
 @routes.get(_ONE, permission=Permission.VIEW, api=True, answers=NodeDetailJson)

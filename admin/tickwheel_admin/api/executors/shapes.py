@@ -68,6 +68,13 @@ class NodeJson(CallsJson):
     ended_at: Instant | None
 
 
+class NodeItemJson(NodeJson):
+    """A node in the list of all."""
+
+    executor_id: int
+    executor_name: str
+
+
 class NodeOfExecutorJson(NodeJson):
     """A node with what it runs."""
 

@@ -11,11 +11,12 @@ from tickwheel_admin.api.executors.shapes import (
     ExecutorJson,
     NewExecutorJson,
     NodeDetailJson,
+    NodeItemJson,
     NodeJson,
 )
 from tickwheel_admin.api.runs.views import run_summary_view, run_view
 from tickwheel_admin.domain.executors.node import ANY_HANDLER
-from tickwheel_admin.services.executors.nodes import NodeDetail
+from tickwheel_admin.services.executors.nodes import NodeDetail, NodeItem
 from tickwheel_admin.services.executors.service import (
     ExecutorDetail,
     ExecutorItem,
@@ -91,6 +92,14 @@ def node_view(view: NodeView) -> NodeJson:
         "lease_expires_at": instant(node.lease_expires_at),
         "ended_at": instant(node.ended_at),
         **_calls_view(view.xxl_address),
+    }
+
+
+def node_item_view(item: NodeItem) -> NodeItemJson:
+    return {
+        **node_view(item.view),
+        "executor_id": item.executor_id,
+        "executor_name": item.executor_name,
     }
 
 

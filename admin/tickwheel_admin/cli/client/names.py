@@ -46,8 +46,8 @@ def node_id(api: AdminApi, given: str) -> int:
     if given.isdecimal():
         return int(given)
     executor, slash, name = given.partition("/")
-    found = [each for each in nodes(api, executor) if each["name"] == name] if slash else []
-    found = found or [each for each in nodes(api) if each["name"] == given]
+    found = _nodes_called(api, name, executor) if slash and name else []
+    found = found or _nodes_called(api, given, None)
     live = [each for each in found if each["state"] == "live"]
     return _only(
         live or found,
@@ -57,17 +57,11 @@ def node_id(api: AdminApi, given: str) -> int:
     )
 
 
-def nodes(api: AdminApi, executor: str | None = None) -> Iterable[dict[str, Any]]:
+def nodes(api: AdminApi, executor: str | None = None, **query: object) -> Iterable[dict[str, Any]]:
     """The nodes of one executor or of all, each with its `executor_name`."""
-    ids = (
-        [each["id"] for each in api.get("/executors")["items"]]
-        if executor is None
-        else [executor_id(api, executor)]
-    )
-    for each in ids:
-        detail = api.get(f"/executors/{each}")
-        for node in detail["nodes"]:
-            yield {"executor_id": detail["id"], "executor_name": detail["name"], **node}
+    if executor is not None:
+        query["executor_id"] = executor_id(api, executor)
+    return api.pages("/nodes", most=None, **query)
 
 
 def calendar_id(api: AdminApi, given: str) -> int:
@@ -102,6 +96,14 @@ def _jobs_called(api: AdminApi, name: str, executor: str | None) -> list[dict[st
         each
         for each in api.pages("/jobs", most=None, text=name[:200])
         if _job_name(each) == name and executor in (None, each["executor_name"])
+    ]
+
+
+def _nodes_called(api: AdminApi, name: str, executor: str | None) -> list[dict[str, Any]]:
+    return [
+        each
+        for each in nodes(api, text=name[:200])
+        if each["name"] == name and executor in (None, each["executor_name"])
     ]
 
 

@@ -147,7 +147,7 @@ def read_detail(conn: sa.Connection, executor_id: int) -> ExecutorDetail:
     return ExecutorDetail(
         gone_at=gone.get(executor_id),
         item=_items(conn, [found], scope=frozenset({executor_id}))[0],
-        nodes=[_view(each, marks, now=now, called_at=called_at) for each in nodes],
+        nodes=[node_view_of(each, marks, now=now, called_at=called_at) for each in nodes],
         handlers=sorted(offered.get(executor_id, frozenset()) - {ANY_HANDLER}),
         schemas=schemas_of(conn, executor_id),
     )
@@ -165,7 +165,7 @@ def read_node(conn: sa.Connection, actor: Actor, node_id: int) -> NodeDetail:
         raise not_found()
     marks = live_summaries_of_nodes(conn, [node_id], per_node=MAX_RUNNING_SHOWN)
     return NodeDetail(
-        view=_view(found, marks, now=now_ms(conn), called_at=_xxl_addresses(conn, executor)),
+        view=node_view_of(found, marks, now=now_ms(conn), called_at=_xxl_addresses(conn, executor)),
         executor_name=executor.name,
         running=live_items_of_node(conn, node_id, limit=MAX_RUNNING_OF_NODE),
         heard_by=store_executors.connected_admins(conn, node_id),
@@ -232,13 +232,19 @@ def _xxl_addresses(conn: sa.Connection, executor: StoredExecutor) -> dict[int, S
     return {each.node_id: each for each in found if each.node_id is not None}
 
 
-def _view(
+def node_view_of(
     stored: StoredNode,
     marks: Mapping[int, list[RunSummary]],
     *,
     now: int,
     called_at: Mapping[int, StoredXxlAddress],
 ) -> NodeView:
+    """A node as it is shown.
+
+    Args:
+        marks: what runs now, by node.
+        called_at: where nodes of the protocol `xxl_job` are called, by node.
+    """
     node = stored.node
     return NodeView(
         node=node,

@@ -13,6 +13,10 @@ from tickwheel_admin.services.events.events import NODES, QUEUED, Events
 from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
 from tickwheel_admin.services.executors.lists import NodeDetail as NodeDetail
 from tickwheel_admin.services.executors.lists import read_node
+from tickwheel_admin.services.executors.node_pages import NodeItem as NodeItem
+from tickwheel_admin.services.executors.node_pages import NodeQuery as NodeQuery
+from tickwheel_admin.services.executors.node_pages import read_page
+from tickwheel_admin.services.lists.paging import Page
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
@@ -33,6 +37,20 @@ class Nodes:
     async def get(self, actor: Actor, node_id: int) -> NodeDetail:
         """One node, also one that has ended: what it runs now and who hears it."""
         return await self._store.read(read_node, actor, node_id)
+
+    async def page(
+        self, actor: Actor, query: NodeQuery, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[NodeItem]:
+        """Nodes of every executor that the caller may see, by executor and name.
+
+        Raises:
+            InvalidInput: with the field that breaks a rule.
+        """
+
+        def read(conn: sa.Connection) -> Page[NodeItem]:
+            return read_page(conn, actor, query, cursor=cursor, limit=limit)
+
+        return await self._store.read(read)
 
     async def cordon(self, actor: Actor, node_id: int) -> None:
         """Give the node no new runs; those it has go on. The node itself does not notice.

@@ -120,6 +120,12 @@ def living_executors(conn: sa.Connection, executor_ids: Iterable[int]) -> frozen
     return frozenset(rows.scalars())
 
 
+def executors_by_id(conn: sa.Connection, executor_ids: Iterable[int]) -> dict[int, StoredExecutor]:
+    """Those that are not deleted, by id."""
+    rows = conn.execute(_SELECTED.where(executor.c.id.in_(sorted(executor_ids))))
+    return {row.id: _stored(row) for row in rows}
+
+
 def executor_ids(conn: sa.Connection, names: Iterable[str]) -> dict[str, int]:
     """Ids of executors that are not deleted, by name; names of none are left out."""
     wanted = executor.c.name.in_(sorted(names))
@@ -244,14 +250,14 @@ def nodes_to_show(
             node.c.ended_at > ended_after,
         ).order_by(node.c.ended_at.desc(), node.c.id)
     )
-    return [_stored_node(row) for row in (*live, *over)]
+    return [stored_node(row) for row in (*live, *over)]
 
 
 def get_node(conn: sa.Connection, node_id: int, *, lock: bool = False) -> StoredNode | None:
     """A node, also one that has ended."""
     statement = SELECTED_NODE.where(node.c.id == node_id)
     row = conn.execute(statement.with_for_update() if lock else statement).one_or_none()
-    return None if row is None else _stored_node(row)
+    return None if row is None else stored_node(row)
 
 
 def connected_admins(conn: sa.Connection, node_id: int) -> list[AdminConnection]:
@@ -298,7 +304,8 @@ def _stored(row: Any) -> StoredExecutor:
     )
 
 
-def _stored_node(row: Any) -> StoredNode:
+def stored_node(row: Any) -> StoredNode:
+    """A node from a row with what SELECTED_NODE reads."""
     return StoredNode(
         node=node_from_row(row),
         slots_wanted=row.slots_wanted,

@@ -96,6 +96,9 @@ async def test_an_installation_is_set_up_and_looked_at(command: Command) -> None
     await add_node(command.admin, made["id"])  # type: ignore[attr-defined]
 
     assert "gpu,zone=eu" in (await command("node list")).replace("zone=eu,gpu", "gpu,zone=eu")
+    assert "host-1" in await command("node list --version PYTHON/1 --executor billing")
+    assert "no such node" in await command("node list --version 2.0")
+    assert "no such node" in await command("node list --state dead")
     await command("node cordon host-1")
     assert "cordoned" in await command("node list --executor billing")
     await command("node drain billing/host-1")

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
   tickwheel node list
-  tickwheel node list --executor billing --all     also those that ended today
+  tickwheel node list --executor billing --all     also those that ended
+  tickwheel node list --version 0.8                whose SDK is to be upgraded
   tickwheel node drain billing/billing-3           before it is stopped
   tickwheel node show billing-3                    `safe to stop` says when it may be
   tickwheel node resume billing-3
@@ -84,7 +85,12 @@ def register(subparsers: Subparsers) -> None:
     group = add_group(subparsers, "node", told="processes that run jobs", examples=_EXAMPLES)
     command = add_command(group, "list", _list, told="list the nodes of executors")
     command.add_argument("--executor", metavar="EXECUTOR", help="of this one")
-    command.add_argument("--all", action="store_true", help="also those that ended today")
+    states = command.add_mutually_exclusive_group()
+    states.add_argument("--all", action="store_true", help="also those that ended")
+    states.add_argument(
+        "--state", choices=("live", "gone", "dead"), default="live", help="(default: live)"
+    )
+    command.add_argument("--version", metavar="PART", help="whose SDK contains this, as `0.9`")
     _add_one(add_command(group, "show", _show, told="show one with what it runs"))
     for name, done, told in (
         ("cordon", "cordoned", "give it no new runs"),
@@ -114,9 +120,9 @@ def _number(text: str) -> int | None:
 
 
 def _list(call: Invocation) -> None:
-    found = names.nodes(call.api, call.args.executor)
-    wanted = (each for each in found if call.args.all or each["state"] == "live")
-    call.printer.items(wanted, _NODES, none="There is no live node.")
+    state = None if call.args.all else call.args.state
+    found = names.nodes(call.api, call.args.executor, state=state, version=call.args.version)
+    call.printer.items(found, _NODES, none="There is no such node.")
 
 
 def _show(call: Invocation) -> None:
