@@ -12,6 +12,7 @@ from tickwheel_admin.cli.common import (
     executors_by_name,
     with_services,
 )
+from tickwheel_admin.cli.gitops import user_roles
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.administration import COMMAND_LINE
@@ -27,6 +28,7 @@ examples:
   tickwheel user add paul --role developer --executor billing --executor reports
   tickwheel user grant paul --role admin --executor billing
   tickwheel user grant paul --role none --executor reports
+  tickwheel user apply -f roles/ --yes
   tickwheel user reset-password admin
   tickwheel user disable olga
 
@@ -54,6 +56,12 @@ def register(subparsers: Subparsers) -> None:
     command.add_argument("name")
     _add_grant_flags(command, default=None)
     _finish(command, _grant)
+
+    command = commands.add_parser(
+        "apply", help="give and take roles as files say", description=user_roles.ABOUT
+    )
+    user_roles.add_flags(command)
+    _finish(command, user_roles.apply)
 
     command = commands.add_parser(
         "reset-password", help="print a new one-time password; ends sessions and API tokens"

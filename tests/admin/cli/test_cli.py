@@ -252,6 +252,22 @@ def test_roles_and_tokens_are_given_per_executor_and_taken(
     assert call("token", "revoke", "1")[0] == 1
     assert call("user", "add", "root", "--role", "admin")[0] == 0
     assert call("user", "disable", "root")[0] == 1  # the last administrator
+
+    files = tmp_path / "roles"
+    files.mkdir()
+    (files / "tickwheel.yaml").write_text("owner: platform\n")
+    document = "type: user_roles\nname: {}\nroles:\n- role: {}\n"
+    (files / "olga.yaml").write_text(document.format("olga", "operator"))
+    code, told = call("user", "apply", "-f", str(files))
+    assert (code, "~ user_roles olga" in told, "--yes applies it" in told) == (0, True, True)
+    assert "operator" not in call("user", "list")[1]
+    assert call("user", "apply", "-f", str(files), "--yes")[1].endswith("Applied.\n")
+    assert "operator" in call("user", "list")[1]
+    (files / "root.yaml").write_text(document.format("root", "viewer"))
+    code, told = call("user", "apply", "-f", str(files), "--yes")
+    assert (code, "root is the last administrator" in told) == (1, True)
+    (files / "root.yaml").write_text("type: calendar\nname: c\n")
+    assert call("user", "apply", "-f", str(files), "--yes")[0] == 2
     assert call("user", "delete", "olga")[0] == 0
     assert "olga" not in call("user", "list")[1]
 

@@ -14,10 +14,12 @@ from tickwheel_admin.domain.alarms import channel
 from tickwheel_admin.domain.calendars.calendar import CalendarSense
 from tickwheel_admin.domain.executors.executor import MAX_DESCRIPTION_CHARS
 from tickwheel_admin.domain.input import calendar
+from tickwheel_admin.domain.input.grants import MAX_GRANTS
 from tickwheel_admin.domain.input.job import MAX_NAME_CHARS
 from tickwheel_admin.domain.jobs.declared_job import CodeJobs
 from tickwheel_admin.domain.pools import pool
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
+from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.gitops.objects import ChangeAction, ObjectType
 
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_CHARS)]
@@ -115,6 +117,22 @@ class CalendarDocumentJson(TypedDict, total=False):
     base: Annotated[str | None, doc("Name of the calendar that it adds to.")]
 
 
+class UserRoleJson(TypedDict, total=False):
+    """What a user may do with one executor, or with all."""
+
+    executor: Annotated[_Name | None, doc("Left out: all executors.")]
+    role: Required[Role]
+    scripts: Annotated[bool | None, doc("May also edit scripts; with developer and admin.")]
+
+
+class UserRolesDocumentJson(TypedDict):
+    """All roles of a user who is there; an empty list takes them away."""
+
+    type: Literal["user_roles"]
+    name: Annotated[_Name, doc("How the user logs in.")]
+    roles: Annotated[list[UserRoleJson], Meta(max_length=MAX_GRANTS)]
+
+
 class SecretReferenceJson(TypedDict):
     """A secret of an executor, whose value is copied when the document is applied."""
 
@@ -139,6 +157,7 @@ class AlarmChannelDocumentJson(TypedDict, total=False):
 DOCUMENTS: dict[ObjectType, Any] = {
     ObjectType.JOB: JobDocumentJson,
     ObjectType.EXECUTOR: ExecutorDocumentJson,
+    ObjectType.USER_ROLES: UserRolesDocumentJson,
     ObjectType.CALENDAR: CalendarDocumentJson,
     ObjectType.POOL: PoolDocumentJson,
     ObjectType.CHANNEL: AlarmChannelDocumentJson,

@@ -59,7 +59,11 @@ def _remark(change: Mapping[str, Any]) -> str:
     elif change["owner"] is None and change["action"] == "update":
         remarks.append("made by hand until now")
     if not change["allowed"]:
-        remarks.append("not allowed for this token")
+        remarks.append(
+            "no token gives roles: use `tickwheel user apply`"
+            if change["type"] == "user_roles"
+            else "not allowed for this token"
+        )
     return ", ".join(remarks)
 
 

@@ -14,6 +14,7 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 _FOLDERS = {
     "calendar": "calendars",
     "pool": "pools",
+    "user_roles": "user_roles",
     "alarm_channel": "alarm_channels",
     "alarm_rule": "alarm_rules",
     "job": "jobs",

@@ -183,5 +183,11 @@ def grants_to_actor(grants: Mapping[int, Grant]) -> tuple[dict[int, Role], froze
     )
 
 
+def rights_of(grants: Mapping[int, Grant]) -> Actor:
+    """Somebody with these grants, to be compared with others."""
+    roles, scripts = grants_to_actor(grants)
+    return Actor(user_id=0, name="", grants=roles, scripts=scripts)
+
+
 def _rank(role: Role) -> int:
     return _RANKS[role]

@@ -18,6 +18,7 @@ class ObjectType(StrEnum):
     """What can be written as a document, in the order in which it is added."""
 
     EXECUTOR = "executor"
+    USER_ROLES = "user_roles"
     CALENDAR = "calendar"
     POOL = "pool"
     CHANNEL = "alarm_channel"

@@ -170,16 +170,18 @@ class _Planning:
             raise _not_seen()  # or it was deleted just now
         object_id = self._new_ids[document.key] if stored is None else stored.id
         wanted = kind.read(view, document, object_id, stored)
-        allowed = kind.may_write(view.actor, wanted.executor_id)
         change = ObjectChange(
-            key=document.key, action=ChangeAction.CREATE, wanted=wanted, is_allowed=allowed
+            key=document.key,
+            action=ChangeAction.CREATE,
+            stored=stored,
+            wanted=wanted,
         )
+        change = replace(change, is_allowed=kind.may_make(view.actor, change))
         if stored is None:
             return change
         differences = kind.differences(stored, wanted)
         change = replace(
             change,
-            stored=stored,
             action=ChangeAction.UPDATE if differences else ChangeAction.UNCHANGED,
             differences=differences,
             owner=None if label is None else label.owner,

@@ -44,6 +44,15 @@ def not_allowed(keys: list[ObjectKey]) -> NotAllowed:
     )
 
 
+def roles_not_by_token() -> NotAllowed:
+    """A token would give roles."""
+    return NotAllowed(
+        "gitops.roles_not_by_token",
+        "A token takes roles away and never gives any. Apply these documents with `tickwheel user"
+        " apply`, where the admin’s configuration is. Nothing was applied.",
+    )
+
+
 def too_many_edits(count: int, limit: int) -> tuple[Problem, ...]:
     """More than one transaction should hold."""
     refused = InvalidInput.one(

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.errors import InvalidInput, NotAllowed
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import (
     ALARMS,
@@ -24,6 +24,7 @@ from tickwheel_admin.services.events.events import (
     QUEUED,
     RUNS,
     TRIGGERS,
+    USERS,
     Events,
 )
 from tickwheel_admin.services.gitops.envelopes import MAX_DOCUMENTS, read_envelopes
@@ -35,9 +36,15 @@ from tickwheel_admin.services.gitops.kinds.executors import ExecutorObjects
 from tickwheel_admin.services.gitops.kinds.jobs import JobObjects
 from tickwheel_admin.services.gitops.kinds.pools import PoolObjects
 from tickwheel_admin.services.gitops.kinds.rules import RuleObjects
+from tickwheel_admin.services.gitops.kinds.user_roles import UserRoles
 from tickwheel_admin.services.gitops.objects import ChangeAction, ObjectPlan, ObjectType
 from tickwheel_admin.services.gitops.planner import Wish, digest_of, make_plan, missing
-from tickwheel_admin.services.gitops.refusals import changed_meanwhile, not_allowed, too_many_edits
+from tickwheel_admin.services.gitops.refusals import (
+    changed_meanwhile,
+    not_allowed,
+    roles_not_by_token,
+    too_many_edits,
+)
 from tickwheel_admin.services.gitops.writer import (
     Application,
     DryRun,
@@ -54,6 +61,7 @@ from tickwheel_admin.store.database.ids import Ids
 MAX_EDITS = 500
 _ID_NAMES = {
     ObjectType.EXECUTOR: "executor",
+    ObjectType.USER_ROLES: "user",  # never used: no plan adds users
     ObjectType.CALENDAR: "calendar",
     ObjectType.POOL: "pool",
     ObjectType.CHANNEL: "alarm_channel",
@@ -73,6 +81,7 @@ class GitOps:
         self._events = events
         kinds: Sequence[ObjectKind] = (
             ExecutorObjects(),
+            UserRoles(),
             CalendarObjects(),
             PoolObjects(),
             ChannelObjects(cipher, languages),
@@ -140,10 +149,10 @@ class GitOps:
             if plan.fingerprint != fingerprint:
                 raise changed_meanwhile()
             if not plan.is_allowed:
-                raise not_allowed([each.key for each in plan.changes if not each.is_allowed])
+                raise _refusal(actor, plan)
             if plan.changes:
                 await self._write(actor, plan, is_dry=False)
-                for topic in (JOBS, TRIGGERS, RUNS, QUEUED, NODES, CALENDARS, ALARMS):
+                for topic in (JOBS, TRIGGERS, RUNS, QUEUED, NODES, CALENDARS, ALARMS, USERS):
                     self._events.publish(topic)
             return replace(plan, is_checked=True)
 
@@ -208,3 +217,12 @@ class GitOps:
             await self._store.run(apply_plan, self._kinds, application, run_ids)
 
         await self._ids.run_with_ids("run", write)
+
+
+def _refusal(actor: Actor, plan: ObjectPlan) -> NotAllowed:
+    refused = [each.key for each in plan.changes if not each.is_allowed]
+    if actor.may(Permission.ADMINISTER) and any(
+        each.type is ObjectType.USER_ROLES for each in refused
+    ):
+        return roles_not_by_token()
+    return not_allowed(refused)

@@ -1,8 +1,9 @@
 """The transaction that applies a plan: all of it, or nothing.
 
-Locks are taken in the order: this one, links between jobs, calendars, rules, pools, executors, jobs
-by ascending id; then each job's triggers, runs and pools as its own edit does. Each object is
-compared with what was planned from, so whatever somebody else changed meanwhile undoes the whole.
+Locks are taken in the order: this one, users, links between jobs, calendars, pools, rules with
+channels, executors, jobs by ascending id; then each job's triggers, runs and pools as its own edit
+does. Each object is compared with what was planned from, so whatever somebody else changed
+meanwhile undoes the whole.
 """
 
 from __future__ import annotations
@@ -96,7 +97,8 @@ class _Transaction:
 
     def run(self) -> None:
         self._note()
-        for kind in (ObjectType.JOB, *ObjectType):  # links between jobs are locked first
+        # Users are locked before all else, then links between jobs.
+        for kind in (ObjectType.USER_ROLES, ObjectType.JOB, *ObjectType):
             some = self._of(kind, *_WRITTEN, ChangeAction.DELETE)
             if some:
                 self._kinds[kind].lock(self._writing, some)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotFound
 from tickwheel_admin.domain.input.grants import grants_mark, grants_to_raw
-from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Grant, Role, grants_to_actor
+from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Grant, Role, rights_of
 from tickwheel_admin.services.events.transactions import AuditEntry
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.store.executors.executors import living_executors
@@ -79,7 +79,7 @@ def set_grants(
             name=user.name,
         )
     check_executors(conn, grants.keys() - before.keys())
-    then, now = _rights(user, before), _rights(user, grants)
+    then, now = rights_of(before), rights_of(grants)
     if not then.covers(now):
         entry.actor.require_in_person()
     takes = not now.covers(then)
@@ -191,11 +191,6 @@ def check_executors(
         raise InvalidInput.one(
             field, "executor.unknown", "There is no executor %(id)s.", id=missing
         )
-
-
-def _rights(user: StoredUser, grants: Mapping[int, Grant]) -> Actor:
-    roles, scripts = grants_to_actor(grants)
-    return Actor(user_id=user.id, name=user.name, grants=roles, scripts=scripts)
 
 
 def _administers_all(grants: Mapping[int, Grant]) -> bool:

@@ -46,7 +46,7 @@ examples:
 """
 _ABOUT_EXPORT = """\
 Writes what the token may see, one file for each object. Applied again, the files change nothing.
-Secrets, tokens, users and jobs that code declares are not written.
+Secrets, tokens and jobs that code declares are not written.
 
 examples:
   tickwheel export -f jobs/                       everything

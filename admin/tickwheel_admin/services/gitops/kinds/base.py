@@ -96,6 +96,10 @@ class ObjectKind(ABC):
     def may_write(self, actor: Actor, executor_id: int) -> bool:
         """Whether the caller may add, change and delete it."""
 
+    def may_make(self, actor: Actor, change: ObjectChange) -> bool:
+        """Whether the caller may make this change."""
+        return self.may_write(actor, change.executor_id)
+
     def shown(self, stored: StoredObject) -> Mapping[str, Any]:
         """The fields that an export writes: those that say something."""
         return {
