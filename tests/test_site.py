@@ -68,6 +68,20 @@ def test_a_link_that_leads_nowhere_is_refused(
         builder.build(tmp_path / "site")
 
 
+def test_every_page_has_one_place_in_the_navigation(
+    builder: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [page for part in builder.PARTS.values() for page in part]
+    assert list(builder.navigation(pages)) == [*builder.PARTS, builder.DECISIONS]
+    with pytest.raises(ValueError, match=r"lacks pages: \['new.md'\]"):
+        builder.navigation([*pages, "new.md"])
+    with pytest.raises(ValueError, match=r"gone: \['jobs.md'\]"):
+        builder.navigation([page for page in pages if page != "jobs.md"])
+    monkeypatch.setitem(builder.PARTS, "Reference", (*builder.PARTS["Reference"], "jobs.md"))
+    with pytest.raises(ValueError, match="twice"):
+        builder.navigation(pages)
+
+
 def test_links_are_as_they_are_in_the_site(builder: ModuleType) -> None:
     text = (
         "[a](../README.md#x) [b](jobs.md) ![c](images/run.png) [d](../tests/README.md) `[e](f)`\n"

@@ -1,7 +1,8 @@
 """Configuration: a frozen object from file, environment and flags; all problems told at once.
 
 A setting's value comes from the first place that has it: a command line flag, `TICKWHEEL_<NAME>` in
-the environment, the TOML file, the default. docs/configuration.md explains every setting.
+the environment, the TOML file, the default. `config_meanings.py` explains every setting;
+the table in docs/configuration.md is made from both.
 """
 
 from __future__ import annotations
@@ -204,10 +205,10 @@ class _Settings:
 
 
 def _build(settings: _Settings, environment: Mapping[str, str]) -> Config:
-    data_dir = settings.get("data_dir", values.path, lambda: _default_data_dir(environment))
+    data_dir = settings.get("data_dir", values.directory, lambda: _default_data_dir(environment))
     host = settings.get("host", values.text, lambda: "127.0.0.1")
     port = settings.get("port", values.whole_number(1, 65_535), lambda: 8500)
-    tls_cert = settings.get("tls_cert", tls.file, _nothing)
+    tls_cert = settings.get("tls_cert", values.file, _nothing)
     scheme = "https" if tls_cert else "http"
     public_url = settings.get(
         "public_url", values.public_url, lambda: _default_url(scheme, host, port)
@@ -225,8 +226,8 @@ def _build(settings: _Settings, environment: Mapping[str, str]) -> Config:
         public_url=public_url,
         console_url=settings.get("console_url", values.public_url, lambda: public_url),
         tls_cert=tls_cert,
-        tls_key=settings.get("tls_key", tls.file, _nothing),
-        tls_client_ca=settings.get("tls_client_ca", tls.file, _nothing),
+        tls_key=settings.get("tls_key", values.file, _nothing),
+        tls_client_ca=settings.get("tls_client_ca", values.file, _nothing),
         retention_days=settings.get("retention_days", values.whole_number(1, 36_500), lambda: 30),
         trusted_proxies=settings.get("trusted_proxies", values.networks, tuple),
         log_format=settings.get("log_format", values.one_of(LogFormat), _default_log_format),
@@ -242,7 +243,7 @@ def _build(settings: _Settings, environment: Mapping[str, str]) -> Config:
         oidc_roles_claim=settings.get("oidc_roles_claim", values.text, lambda: "groups"),
         oidc_roles=settings.get("oidc_roles", oidc.role_rules, tuple),
         secret_key=_secret_keys(settings),
-        secret_key_file=settings.get("secret_key_file", values.path, _nothing),
+        secret_key_file=settings.get("secret_key_file", values.file, _nothing),
         xxl_job_networks=settings.get(
             "xxl_job_networks", values.callable_networks, lambda: DEFAULT_NETWORKS
         ),
@@ -250,7 +251,7 @@ def _build(settings: _Settings, environment: Mapping[str, str]) -> Config:
         metrics_port=settings.get("metrics_port", values.whole_number(1, 65_535), _nothing),
         metrics_host=settings.get("metrics_host", values.text, lambda: "127.0.0.1"),
         metrics_token=_metrics_token(settings),
-        metrics_token_file=settings.get("metrics_token_file", values.path, _nothing),
+        metrics_token_file=settings.get("metrics_token_file", values.file, _nothing),
         metrics_executors=settings.get(
             "metrics_executors",
             values.whole_number(0, metrics.MAX_EXECUTORS),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from pathlib import Path
 from typing import Any
 
-from tickwheel_admin.config_values import path
+from tickwheel_admin.config_values import file
 
 LEAST_TOKEN_CHARS = 24
 MAX_JOBS = 100
@@ -29,9 +28,8 @@ def token(value: Any) -> str:
 
 def token_in(value: Any) -> str:
     """The same, from a file."""
-    file: Path = path(value)
     try:
-        return token(file.read_text("utf-8"))
+        return token(file(value).read_text("utf-8"))
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -42,7 +40,9 @@ def jobs(value: Any) -> tuple[str, ...]:
     """Jobs as executor/job."""
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise ValueError("must be a list of jobs, such as billing/send-invoices")
+        raise ValueError(
+            f"must be a list of at most {MAX_JOBS} jobs, such as billing/send-invoices"
+        )
     names = tuple(dict.fromkeys(item.strip() for item in items if item.strip()))
     for name in names:
         executor, slash, job = name.partition("/")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,14 +29,6 @@ class TlsProblems(Exception):
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
         super().__init__("; ".join(problems))
-
-
-def file(value: Any) -> Path:
-    """The path of a file."""
-    text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else ""
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise ValueError("must be the path of a file")
-    return Path(text).expanduser().absolute()
 
 
 def files_of(cert: Path | None, key: Path | None, client_ca: Path | None) -> TlsFiles | None:

@@ -36,17 +36,26 @@ SUPPORTED_DATABASES = (
 
 
 def text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("must be a text that is not empty")
-    if not value.isprintable() or len(value) > 200:
-        raise ValueError("must be at most 200 printable characters")
-    return value.strip()
+    found = value.strip() if isinstance(value, str) else ""
+    if not found.isprintable() or not 1 <= len(found) <= 200:
+        raise ValueError("must be a text of 1 to 200 printable characters")
+    return found
 
 
-def path(value: Any) -> Path:
+def directory(value: Any) -> Path:
+    """The path of a directory."""
+    return _path(value, "must be the path of a directory")
+
+
+def file(value: Any) -> Path:
+    """The path of a file."""
+    return _path(value, "must be the path of a file")
+
+
+def _path(value: Any, rule: str) -> Path:
     text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else ""
     if not isinstance(text, str) or not text or "\0" in text:
-        raise ValueError("must be the path of a directory")
+        raise ValueError(rule)
     return Path(text).expanduser().absolute()
 
 
@@ -136,9 +145,8 @@ def secret_keys(value: Any) -> tuple[bytes, ...]:
 
 def secret_keys_in(value: Any) -> tuple[bytes, ...]:
     """The same, from a file."""
-    file = path(value)
     try:
-        text = file.read_text("ascii")
+        text = file(value).read_text("ascii")
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -179,7 +187,7 @@ def tracing(value: Any) -> bool:
 
 def trace_url(value: Any) -> str:
     """A template with {trace_id}, as https://traces.example/trace/{trace_id}."""
-    found = text(value)
+    found = value.strip() if isinstance(value, str) and value.isprintable() else ""
     if found.count(TRACE_ID) != 1 or not found.startswith(("http://", "https://")):
         raise ValueError(
             "must be an address that begins with http:// or https:// and has {trace_id} once"

@@ -8,6 +8,7 @@ to files that are no pages of it become plain text.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shutil
 import subprocess
@@ -30,31 +31,30 @@ PLACES = {
     "README.zh-CN.md": "zh/index.md",
     "docs/coming-from-xxl-job.zh-CN.md": "zh/coming-from-xxl-job.md",
 }
-# The navigation, by what a reader is after; other pages of docs/ come last under "Guides".
+# The navigation, by what a reader is after: to learn, to get something done, to look something up,
+# to understand. Every page has a place.
 PARTS: dict[str, tuple[str, ...]] = {
-    "Start": ("index.md", "install.md", "contents.md"),
-    "Guides": (
+    "Tutorial": ("index.md", "install.md", "contents.md"),
+    "How to: jobs": (
         *("jobs.md", "schedules.md", "sdk.md", "workflows.md", "workflow-examples.md"),
         *("backfills.md", "pools.md", "scripts.md", "secrets.md", "agent.md", "agent-handlers.md"),
-        *("console.md", "mcp.md"),
+        *("gitops.md", "console.md", "mcp.md"),
     ),
-    "Coming from": (
+    "How to: operate": (
+        *("deployment.md", "containers.md", "operations.md", "doctor.md", "backup.md"),
+        *("high-availability.md", "alarms.md", "tracing.md", "self-audit.md"),
+    ),
+    "How to: come from elsewhere": (
         *("coming-from-xxl-job.md", "xxl-job-audit.md", "xxl-job-import.md"),
         *("xxl-job-take-over.md", "import-quartz.md", "import-crontab.md"),
     ),
-    "Operating": (
-        *(
-            "operations.md",
-            "configuration.md",
-            "containers.md",
-            "high-availability.md",
-            "backup.md",
-        ),
-        *("alarms.md", "metrics.md"),
-        *("tracing.md", "self-audit.md", "log-events.md", "performance.md"),
+    "Reference": (
+        *("configuration.md", "cli.md", "api.md", "errors.md", "log-events.md", "metrics.md"),
+        *("protocol.md", "changelog.md"),
     ),
-    "Reference": ("api.md", "protocol.md", "changelog.md"),
-    "Explanation": ("guarantees.md", "architecture.md", "security.md", "contributing.md"),
+    "Explanation": (
+        *("guarantees.md", "architecture.md", "security.md", "performance.md", "contributing.md"),
+    ),
     "简体中文": ("zh/index.md", "zh/coming-from-xxl-job.md"),
 }
 DECISIONS = "Decisions"  # all of docs/decisions/
@@ -124,14 +124,17 @@ def navigation(pages: list[str]) -> dict[str, list[str]]:
     """The parts with their pages.
 
     Raises:
-        ValueError: a part names a page that is not there.
+        ValueError: a part names a page that is not there, or a page is in no part or in two.
     """
     parts = {part: list(named) for part, named in PARTS.items()}
     parts[DECISIONS] = [page for page in pages if page.startswith("decisions/")]
     named = {page for part in parts.values() for page in part}
     if gone := sorted(named - set(pages)):
         raise ValueError(f"PARTS in docs/site/build.py names pages that are gone: {gone}")
-    parts["Guides"] += sorted(set(pages) - named)
+    if lost := sorted(set(pages) - named):
+        raise ValueError(f"PARTS in docs/site/build.py lacks pages: {lost}")
+    if sum(map(len, parts.values())) != len(named):
+        raise ValueError("PARTS in docs/site/build.py names a page twice")
     return parts
 
 
@@ -145,7 +148,8 @@ def build(directory: Path) -> Path:
     pages = copy_pages(directory / "pages")
     lines = [(HERE / "mkdocs.yml").read_text(encoding="utf-8"), "nav:"]
     for part, named in navigation(pages).items():
-        lines += [f"  - {part}:", *(f"      - {page}" for page in named)]
+        lines.append(f"  - {json.dumps(part, ensure_ascii=False)}:")
+        lines += [f"      - {page}" for page in named]
     config = directory / "mkdocs.yml"
     config.write_text("\n".join(lines) + "\n", encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--config-file", str(config)]

@@ -67,7 +67,7 @@ def test_every_problem_is_told_at_once_with_its_place(tmp_path: Path) -> None:
     assert found == [
         f"{file}: prot: unknown setting; did you mean port?",
         f"{file}: colour: unknown setting; known are: {', '.join(_names())}",
-        "--host: must be a text that is not empty",
+        "--host: must be a text of 1 to 200 printable characters",
         "TICKWHEEL_PORT: must be a whole number from 1 to 65535",
         f"{file}: retention_days: must be a whole number from 1 to 36500",
         "TICKWHEEL_LOG_LEVEL: must be one of debug, info, warning, error",

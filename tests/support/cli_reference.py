@@ -9,8 +9,6 @@ from pathlib import Path
 from tickwheel_admin.cli.client import commands
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
-BEGIN = "<!-- made by `python -m tests.support.documents` -->\n"
-END = "<!-- end of what is made -->\n"
 # Their flags are explained once, above; groups that are not here have pages of their own.
 GROUPS = (
     "login", "profile", "job", "run", "workflow", "executor", "node", "calendar", "pool", "secret",
@@ -30,13 +28,6 @@ def reference() -> str:
         commands.register(subparsers, only=group)
     lines = [line for name in GROUPS for line in _group(name, subparsers.choices[name])]
     return "\n".join(lines).strip()
-
-
-def with_reference(text: str) -> str:
-    """The page with the reference as it is now."""
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}\n{reference()}\n{END}{tail}"
 
 
 def _group(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:

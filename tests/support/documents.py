@@ -1,4 +1,4 @@
-"""What is made for documents: headings, the schema of webhooks, OpenAPI, commands.
+"""What is made for documents: headings, OpenAPI, the schema of webhooks, parts of pages.
 
 `python -m tests.support.documents` writes them.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.support import cli_reference
+from tests.support import cli_reference, error_codes, settings_reference
+from tests.support.made_parts import with_part
 from tickwheel_admin.api.openapi.openapi import openapi
 from tickwheel_admin.channels.webhook.payload import schema
 
@@ -18,6 +19,12 @@ ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "docs/alarm-webhook.schema.json"
 OPENAPI = ROOT / "docs/openapi.json"
 INDEX = ROOT / "admin/tickwheel_admin/console/documents.json"
+# Pages with a part that is made, and what makes it.
+PARTS: dict[Path, Callable[[], str]] = {
+    cli_reference.PAGE: cli_reference.reference,
+    settings_reference.PAGE: settings_reference.table,
+    error_codes.PAGE: error_codes.reference,
+}
 _NAMES = (
     "jobs", "schedules", "secrets", "console", "operations", "guarantees", "configuration", "api",
     "security", "alarms",
@@ -56,8 +63,8 @@ def main() -> None:
         json.dumps(list(sections()), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
     )
     SCHEMA.write_text(json.dumps(schema(), indent=2) + "\n", encoding="utf-8")
-    commands = cli_reference.with_reference(cli_reference.PAGE.read_text(encoding="utf-8"))
-    cli_reference.PAGE.write_text(commands, encoding="utf-8")
+    for page, made in PARTS.items():
+        page.write_text(with_part(page.read_text(encoding="utf-8"), made()), encoding="utf-8")
 
 
 if __name__ == "__main__":

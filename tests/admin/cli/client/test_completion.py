@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.admin.cli.client.scripted import Scripted
-from tests.support.cli_reference import PAGE, with_reference
+from tests.support.cli_reference import PAGE
 from tickwheel_admin.cli import main
 from tickwheel_admin.cli.client import exit_codes
 from tickwheel_admin.cli.client.completion.bash import bash_script
@@ -85,9 +85,7 @@ def test_names_come_from_the_server_or_not_at_all(
     assert capsys.readouterr() == ("", "")
 
 
-def test_the_page_about_commands_has_each_with_its_flags() -> None:
-    """`python -m tests.support.documents` writes it anew."""
+def test_the_page_about_commands_tells_every_exit_code() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == with_reference(page)
     for code in {*exit_codes.BY_OUTCOME.values(), exit_codes.NOT_ENDED, exit_codes.INTERRUPTED}:
         assert re.search(rf"^\|[^|]*\b{code}\b", page, re.MULTILINE), code
