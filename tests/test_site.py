@@ -33,9 +33,10 @@ def site(builder: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_document_is_a_page_that_is_found(site: Path) -> None:
     pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     documents = {path.stem for path in (ROOT / "docs").glob("*.md")}
-    documents -= {"README", "coming-from-xxl-job.zh-CN"}
-    assert {f"{name}.html" for name in documents} <= pages
-    assert {"index.html", "sdk.html", "zh/index.html", "zh/coming-from-xxl-job.html"} <= pages
+    translated = {name for name in documents if name.endswith(".zh-CN")}
+    assert {f"{name}.html" for name in documents - translated - {"README"}} <= pages
+    assert {f"zh/{name.removesuffix('.zh-CN')}.html" for name in translated} <= pages
+    assert {"index.html", "sdk.html", "zh/index.html", "zh/jobs.html"} <= pages
     found = json.loads((site / "search.json").read_text(encoding="utf-8"))["items"]
     assert {each["location"].partition("#")[0] for each in found} >= pages - {"404.html"}
 
@@ -92,3 +93,8 @@ def test_links_are_as_they_are_in_the_site(builder: ModuleType) -> None:
     fenced = "```sh\n[a](../README.md)\n```\n"
     assert builder.with_links(fenced, "docs/pools.md") == fenced
     assert builder.with_links("[a](../jobs.md)", "docs/decisions/x.md") == "[a](../jobs.md)\n"
+
+
+def test_the_search_cuts_chinese_texts_into_words(site: Path) -> None:
+    search = json.loads((site / "search.json").read_text(encoding="utf-8"))
+    assert "zh" in search["config"]["lang"]  # what it looks like: tests/browser/site

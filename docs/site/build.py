@@ -29,8 +29,8 @@ PLACES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "README.zh-CN.md": "zh/index.md",
-    "docs/coming-from-xxl-job.zh-CN.md": "zh/coming-from-xxl-job.md",
 }
+TRANSLATED = re.compile(r"docs/([\w-]+)\.zh-CN\.md")  # to zh/ under the name of its original
 # The navigation, by what a reader is after: to learn, to get something done, to look something up,
 # to understand. Every page has a place.
 PARTS: dict[str, tuple[str, ...]] = {
@@ -55,8 +55,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     "Explanation": (
         *("guarantees.md", "architecture.md", "security.md", "performance.md", "contributing.md"),
     ),
-    "简体中文": ("zh/index.md", "zh/coming-from-xxl-job.md"),
 }
+CHINESE = "简体中文"  # the pages that are translated, in the order of the parts above
 DECISIONS = "Decisions"  # all of docs/decisions/
 
 # Code in a line, which stays as it is, or a link.
@@ -70,6 +70,8 @@ def place_of(source: str) -> str | None:
     """Where a file of the repository stands in the site; None: it does not."""
     if source in PLACES:
         return PLACES[source]
+    if translated := TRANSLATED.fullmatch(source):
+        return f"zh/{translated[1]}.md"
     name = Path(source)
     is_page = name.suffix in (".md", ".png", ".svg", ".json")
     return source.removeprefix("docs/") if source.startswith("docs/") and is_page else None
@@ -127,6 +129,8 @@ def navigation(pages: list[str]) -> dict[str, list[str]]:
         ValueError: a part names a page that is not there, or a page is in no part or in two.
     """
     parts = {part: list(named) for part, named in PARTS.items()}
+    translated = [f"zh/{page}" for part in parts.values() for page in part]
+    parts[CHINESE] = [page for page in translated if page in pages]
     parts[DECISIONS] = [page for page in pages if page.startswith("decisions/")]
     named = {page for part in parts.values() for page in part}
     if gone := sorted(named - set(pages)):
@@ -154,7 +158,18 @@ def build(directory: Path) -> Path:
     config.write_text("\n".join(lines) + "\n", encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--config-file", str(config)]
     subprocess.run([*command, "--strict"], check=True)
+    let_chinese_words_be_found(directory / "site" / "search.json")
     return directory / "site"
+
+
+def let_chinese_words_be_found(index: Path) -> None:
+    """Name Chinese among the languages of the search, which then cuts such texts into words.
+
+    zensical takes the language of the theme and ignores `lang` of the plugin (0.0.73).
+    """
+    search = json.loads(index.read_text(encoding="utf-8"))
+    search["config"]["lang"] = ["en", "zh"]
+    index.write_text(json.dumps(search, ensure_ascii=False), encoding="utf-8")
 
 
 def main() -> int:
