@@ -73,7 +73,7 @@ def test_every_page_has_one_place_in_the_navigation(
     builder: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pages = [page for part in builder.PARTS.values() for page in part]
-    assert list(builder.navigation(pages)) == [*builder.PARTS, builder.DECISIONS]
+    assert list(builder.navigation(pages)) == [*builder.PARTS, builder.CHINESE, builder.DECISIONS]
     with pytest.raises(ValueError, match=r"lacks pages: \['new.md'\]"):
         builder.navigation([*pages, "new.md"])
     with pytest.raises(ValueError, match=r"gone: \['jobs.md'\]"):
