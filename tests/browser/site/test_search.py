@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as in the base
         pass
 
 
