@@ -127,7 +127,7 @@ def test_metadata_says_what_an_index_and_an_installer_need(
         extras
         == {
             "shared": set(),
-            "executor_sdk": {"agent", "otel", "sql"},
+            "executor_sdk": {"agent", "otel", "schedule", "sql"},
             "admin": {"apprise", "cli-keyring", "demo", "mcp", "mysqlclient", "otel"},
         }[member]
     )

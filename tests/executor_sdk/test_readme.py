@@ -357,7 +357,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.mark.parametrize(
     ("chapter", "number", "count"),
-    [("Testing your handlers", 1, 3), ("Testing your handlers", 2, 2), ("Workflows in code", 2, 3)],
+    [("Testing your handlers", 1, 3), ("Testing your handlers", 3, 2), ("Workflows in code", 2, 3)],
 )
 async def test_the_tests_of_the_readme_pass(
     service: ModuleType, tmp_path: Path, chapter: str, number: int, count: int
@@ -372,6 +372,20 @@ async def test_the_tests_of_the_readme_pass(
             await test(**given)
         else:
             await asyncio.to_thread(test, **given)
+
+
+def test_the_simulated_schedule_of_the_readme_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    executor = Executor("billing", admins=[URL], token="t" * 32)
+    zone = {"timezone": "Europe/Berlin"}
+    executor.handler("send-invoices", cron="0 8 * * 1-5", calendar="holidays", **zone)(lambda: None)
+    executor.handler("close-books", cron="30 2 * * *", **zone)(lambda: None)
+    monkeypatch.setitem(sys.modules, "service", SimpleNamespace(executor=executor))
+    (test,) = (
+        value
+        for name, value in asyncio.run(execute(block("Testing your handlers", 2).code)).items()
+        if name.startswith("test_")
+    )
+    test()
 
 
 # --- metrics --------------------------------------------------------------------------------------
@@ -462,7 +476,7 @@ OTHERS = {
     "Inside your service": 5,
     "Metrics": 2,
     "Client": 2,
-    "Testing your handlers": 2,
+    "Testing your handlers": 3,
     "Workflows in code": 2,
 }
 

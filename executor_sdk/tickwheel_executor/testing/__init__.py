@@ -1,4 +1,4 @@
-"""Test kit: run one handler, one workflow, or a whole executor against a fake admin.
+"""Test kit: run one handler, one workflow, a whole schedule, or an executor against a fake admin.
 
 async def test_invoices_are_sent() -> None:
     end = await run_handler(send_invoices, parameters={"month": "2026-03"})
@@ -11,6 +11,8 @@ from .handler_end import HandlerEnd, LoggedLine, ReportedProgress, RunRefusedErr
 from .one_run import run_handler
 from .one_workflow import run_workflow
 from .pending import Pending
+from .schedule.simulated_run import SimulatedRun
+from .simulated_schedule import SimulatedSchedule, simulated_schedule
 from .workflow_end import StepEnd, StepRun, WorkflowEnd
 
 __all__ = [
@@ -22,9 +24,12 @@ __all__ = [
     "Pending",
     "ReportedProgress",
     "RunRefusedError",
+    "SimulatedRun",
+    "SimulatedSchedule",
     "StepEnd",
     "StepRun",
     "WorkflowEnd",
     "run_handler",
     "run_workflow",
+    "simulated_schedule",
 ]

@@ -268,10 +268,13 @@ def test_the_public_names_of_the_test_kit() -> None:
         "Pending",
         "ReportedProgress",
         "RunRefusedError",
+        "SimulatedRun",
+        "SimulatedSchedule",
         "StepEnd",
         "StepRun",
         "WorkflowEnd",
         "run_handler",
         "run_workflow",
+        "simulated_schedule",
     ]
     assert all(hasattr(testing, name) for name in testing.__all__)
