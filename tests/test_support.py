@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,24 @@ def test_a_dropped_database_does_not_wait_for_forgotten_connections(
         forgotten.execute(sa.text("CREATE TABLE t (id INTEGER PRIMARY KEY)"))
         forgotten.execute(sa.text("SELECT * FROM t"))
     forgotten.invalidate()
+
+
+def test_a_session_that_may_not_be_ended_keeps_no_database_from_being_emptied(
+    postgresql_server: DatabaseServer,
+) -> None:
+    """Such as autovacuum's, which comes and goes when it wants."""
+    assert isinstance(postgresql_server, PostgreSQL)
+    with closing(databases.KeptDatabase(postgresql_server)) as kept:
+        url = sa.make_url(kept.emptied())
+        theirs = sa.create_engine(
+            url.set(username="postgres", password=postgresql_server.password),
+            poolclass=sa.NullPool,
+        )
+        with theirs.connect() as stays:
+            assert stays.exec_driver_sql("SELECT 1").scalar() == 1
+            stays.rollback()
+            kept.emptied()
+            assert stays.exec_driver_sql("SELECT 2").scalar() == 2
 
 
 def test_unknown_database_kinds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,9 +41,12 @@ class PostgreSQL(DatabaseServer):
         conn.exec_driver_sql(f"SET application_name = '{KEEPER}'")
         # What it counted is told when this transaction ends, and not in the middle of a test.
         conn.exec_driver_sql("SELECT pg_stat_force_next_flush()")
+        # Not those of the server itself (autovacuum) and of its administrator: to end them is
+        # refused, and they end by themselves or hold nothing.
         conn.exec_driver_sql(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND usename = current_user AND backend_type = 'client backend'"
         )
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:
