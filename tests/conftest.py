@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from tests.support.compiled_statements import share_compiled_statements
 from tests.support.databases import KeptDatabase, chosen_kinds, fresh_database, running
 from tests.support.servers import DatabaseServer, MariaDB, PostgreSQL
 
 _MARKED_FOLDERS = ("browser", "e2e")
+
+share_compiled_statements()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import copy
 import functools
+import importlib.util
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from tickwheel_executor.executor import REFUSED_EXIT_CODE
 
 ROOT = Path(__file__).parents[1]
 DOCKER = ROOT / "docker"
+BUILD_TOOLS = ("hatchling", "packaging", "pathspec", "pluggy", "trove_classifiers")
 DOCKERFILES = sorted(DOCKER.glob("*.Dockerfile"))
 
 COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())
@@ -167,16 +169,28 @@ def test_variables_are_documented_in_the_example() -> None:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Runs the install commands of an image in a bare virtual environment, once for each image.
 
-    By day the admin's many libraries are not installed once more, but those of the tests taken.
+    By day with the hatchling of the tests, and the admin's many libraries are not installed once
+    more, but those of the tests taken.
     """
+    tools = tmp_path_factory.mktemp("tools")
+    for name in BUILD_TOOLS:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None
+        assert spec.submodule_search_locations, f"{name} is a package"
+        (tools / name).symlink_to(spec.submodule_search_locations[0])
 
     @functools.cache
     def install(image: str) -> Path:
         environment = tmp_path_factory.mktemp(image)
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
         borrows = image == "admin" and not IS_NIGHT
+        more = ["--no-compile", *(["--no-deps"] if borrows else [])]
+        settings = {}
+        if not IS_NIGHT:  # to fetch hatchling for each wheel takes longer than to build it
+            more.append("--no-build-isolation")
+            settings["PYTHONPATH"] = str(tools)
         for command in pip_commands(DOCKER / f"{image}.Dockerfile"):
-            pip(environment, *command[1:], "--no-compile", *(["--no-deps"] if borrows else []))
+            pip(environment, *command[1:], *more, settings=settings)
         if borrows:
             [packages] = environment.glob("lib/python*/site-packages")
             (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
@@ -190,14 +204,14 @@ def test_the_admin_image_has_the_command_and_the_migrations(
     installed: Callable[[str], Path], tmp_path: Path
 ) -> None:
     environment = installed("admin")
-    url = f"sqlite:///{tmp_path / 'tickwheel.db'}"
+    settings = {"TICKWHEEL_DATABASE_URL": f"sqlite:///{tmp_path / 'tickwheel.db'}"}
 
     assert files_in(installed_package(environment, "tickwheel_admin")) == files_in(
         ROOT / "admin" / "tickwheel_admin"
     ), "the wheel leaves something out"
     assert "serve" in run(environment, "tickwheel", "--help")
-    assert "is now at" in run(environment, "tickwheel", "db", "upgrade", database_url=url)
-    run(environment, "tickwheel", "db", "check", database_url=url)
+    assert "is now at" in run(environment, "tickwheel", "db", "upgrade", settings=settings)
+    run(environment, "tickwheel", "db", "check", settings=settings)
 
 
 @pytest.mark.slow
@@ -304,13 +318,15 @@ def pip_commands(dockerfile: Path) -> list[list[str]]:
     return [[part.replace("/src/", f"{ROOT}/") for part in command] for command in commands]
 
 
-def pip(environment: Path, *rest: str) -> str:
+def pip(environment: Path, *rest: str, settings: Mapping[str, str] | None = None) -> str:
     """With the pip of the tests: to give each environment one of its own takes longer than it."""
     there = ["--python", str(environment / "bin" / "python")]
-    return run(Path(sys.prefix), "python", "-m", "pip", *there, *rest)
+    return run(Path(sys.prefix), "python", "-m", "pip", *there, *rest, settings=settings)
 
 
-def run(environment: Path, program: str, *rest: str, database_url: str = "") -> str:
+def run(
+    environment: Path, program: str, *rest: str, settings: Mapping[str, str] | None = None
+) -> str:
     done = subprocess.run(
         [str(environment / "bin" / program), *rest],
         stdout=subprocess.PIPE,
@@ -318,7 +334,7 @@ def run(environment: Path, program: str, *rest: str, database_url: str = "") -> 
         text=True,
         check=False,
         cwd=environment,  # not the checkout, whose packages Python would find first
-        env=os.environ | ({"TICKWHEEL_DATABASE_URL": database_url} if database_url else {}),
+        env=os.environ | dict(settings or {}),
     )
     assert done.returncode == 0, done.stdout[-3000:]
     return done.stdout

@@ -32,6 +32,7 @@ def run_sample(
 ) -> Report:
     (tmp_path / "test_sample.py").write_text(text)
     monkeypatch.setattr(tiers, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # a second of imports each time
     report = Report(tier="sample", budget_seconds=60)
     tiers._pytest("test_*.py", may_skip=may_skip)(report, FAR)
     return report

@@ -36,7 +36,7 @@ from tests.support.nightly import often
 from tickwheel_admin.api.openapi.openapi import openapi as document
 from tickwheel_admin.domain.users.user import Role
 
-PER_OPERATION = often(2, by_night=40)  # good requests, and as many bad ones
+PER_OPERATION = often(1, by_night=40)  # good requests, and as many bad ones
 SHOWN = 20
 MAX_ADDRESS_CHARS = 8_000  # of a request line
 CHECKS = [

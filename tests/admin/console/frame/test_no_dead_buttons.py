@@ -82,8 +82,9 @@ class Offer:
 
 
 def kind_of(address: str) -> str:
-    """An address without its ids and query."""
-    return re.sub(r"[0-9]+", "0", address.partition("?")[0])
+    """An address without its ids, the names of the API reference's pages, and its query."""
+    path = re.sub(r"[0-9]+", "0", address.partition("?")[0].partition("#")[0])
+    return re.sub(r"^(/api-reference(?:/types)?/)\w+$", r"\1x", path)
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ import pytest
 from tests.admin.domain.calendars.test_calendars import random_spec
 from tests.admin.domain.schedule.clocks import TRANSITIONS
 from tests.admin.domain.schedule.cron_by_definition import random_expression
+from tests.support.nightly import often
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
 from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
@@ -28,6 +29,7 @@ from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
 HOUR_MS = 3_600_000
+TRIES = often(24, by_night=60)
 
 
 def _planned(schedule: Schedule, begin: int, end: int) -> list[int]:
@@ -103,7 +105,7 @@ def test_both_agree_around_changes_of_the_clocks(where: str) -> None:
     zone, day = TRANSITIONS[where]
     random = Random(where)
     fires = removed = 0
-    for _ in range(60):
+    for _ in range(TRIES):
         near = datetime.combine(day, time(), UTC) + timedelta(hours=random.randrange(-30, 31))
         spec = _random_spec(random, zone, near)
         calendar = None
@@ -124,8 +126,8 @@ def test_both_agree_around_changes_of_the_clocks(where: str) -> None:
             fires += len(planned)
             raw = instants_of(spec, saved_at=0, begin=hour, end=hour + HOUR_MS)
             removed += len(raw) - len(planned)
-    assert fires > 150
-    assert removed > 10
+    assert fires > TRIES
+    assert removed > TRIES // 6
 
 
 @pytest.mark.parametrize("dialect", Dialect)
