@@ -1,0 +1,1 @@
+"""Blocks of code in the documents, and what checks each language."""
