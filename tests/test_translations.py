@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os.path import relpath
 from pathlib import Path
@@ -107,7 +108,7 @@ def differences(english: str, chinese: str) -> list[str]:
     return found
 
 
-def first_difference(there: list[object], here: list[object]) -> int:
+def first_difference(there: Sequence[object], here: Sequence[object]) -> int:
     same = [left == right for left, right in zip(there, here, strict=False)]
     return same.index(False) + 1 if False in same else len(same) + 1
 
