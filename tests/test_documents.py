@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import struct
 import subprocess
+import zlib
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.support.pictures import IMAGES, PICTURES, WIDTH, smaller
 from tickwheel_admin.domain.runs import moves
 from tickwheel_admin.domain.runs.run import Move
 
@@ -138,3 +141,32 @@ def test_links_lead_to_headings_that_exist() -> None:
         for target, anchor in re.findall(r"\]\(([^)\s#:]*)#([^)\s]+)\)", path.read_text()):
             found = path.parent / target if target else path
             assert anchor in anchors(found), f"{name}: {target}#{anchor}"
+
+
+def test_pictures_are_those_that_the_script_takes() -> None:
+    shown = set()
+    for name in tracked():
+        path = ROOT / name
+        if path.suffix == ".md" and path.exists():
+            for target in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
+                assert (path.parent / target).exists(), f"{name}: {target}"
+                shown.add((path.parent / target).resolve())
+    taken = {IMAGES / f"{picture.name}.png" for picture in PICTURES}
+    assert {path for path in shown if path.parent == IMAGES} == taken
+    assert set(IMAGES.iterdir()) == taken, "run python -m tests.support.pictures"
+    for path in taken:
+        width = int.from_bytes(path.read_bytes()[16:20], "big")
+        assert width == WIDTH, path
+        assert path.stat().st_size < 300_000, f"{path} is large: make it less high"
+
+
+def test_a_picture_that_is_compressed_anew_is_the_same() -> None:
+    png = (IMAGES / "executor.png").read_bytes()
+    assert smaller(png) == png  # it has been, and nothing else of it changes
+    head, body = png[:33], png[33:]
+    (length,) = struct.unpack_from(">I", body)
+    data = zlib.decompress(body[8 : 8 + length])
+    fast = zlib.compress(data, 1)
+    chunk = b"IDAT" + fast
+    loose = struct.pack(">I", len(fast)) + chunk + struct.pack(">I", zlib.crc32(chunk))
+    assert smaller(head + loose + body[12 + length :]) == png
