@@ -16,7 +16,7 @@ import yaml
 
 from tests.admin.kit.served import Served, served
 from tickwheel_admin.cli import main
-from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.domain.users.user import Grant, Role
 from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes
 
 JOBS = """\
@@ -173,6 +173,45 @@ async def test_jobs_are_added_changed_run_and_deleted(
     assert retried["run_id"] != run["id"]
     assert "Delete report? Give --yes" in await command("job delete report", code=2)
     assert "Job report is deleted." in await command("job delete report --yes")
+
+
+async def test_all_jobs_that_match_are_changed_at_once(command: Command) -> None:
+    await command("executor create billing")
+    jobs = "---\n".join(f"name: job-{n}\nhandler: x\ntags: [t{n % 2}]\n" for n in range(60))
+    await command("job create --executor billing -f -", stdin=jobs)
+
+    assert "--all-matching" in await command("job pause --tag t1", code=2)
+    assert "name jobs, or say" in await command("job pause", code=2)
+    assert "not both" in await command("job pause job-1 --tag t1", code=2)
+    would = json.loads(await command("job pause --tag t1 --dry-run -o json"))
+    assert {each["config"]["tags"][0] for each in would} == {"t1"}
+    assert (len(would), any(each["paused"] for each in would)) == (30, False)
+    refused = await command("job pause --tag t1 --all-matching", code=2)
+    assert "Pause all jobs that match (30)? Give --yes" in refused
+    assert await command("job pause --tag t1 --all-matching --yes") == "30 jobs are paused.\n"
+    assert await command("job pause --tag t1 --dry-run") == "No job would be paused.\n"
+    assert "job-1" in await command("job resume job-1 job-2 --dry-run")
+    assert len(json.loads(await command("job list --view paused -o json"))) == 30
+
+    resumed = json.loads(await command("job resume --view paused --all-matching --yes -o json"))
+    assert (resumed["done"], len(resumed["jobs"]), resumed["skipped"]) == (30, 30, {})
+    assert "60 jobs are deleted" in await command("job delete --all-matching --yes")
+    assert await command("job delete --all-matching") == "0 jobs are deleted.\n"
+
+
+async def test_what_a_token_may_not_change_is_left_alone_and_told(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = {}
+    for name in ("billing", "orders"):
+        ids[name] = json.loads(await command(f"executor create {name} -o json"))["id"]
+        await command(f"job create --executor {name} -f -", stdin="name: report\nhandler: x\n")
+    grants = {ids["billing"]: Grant(Role.DEVELOPER), ids["orders"]: Grant(Role.VIEWER)}
+    headers = await command.admin.token_for("olga", grants)  # type: ignore[attr-defined]
+    monkeypatch.setenv("TICKWHEEL_API_TOKEN", headers["Authorization"].split()[1])
+    await command("job delete --text report --all-matching --yes", code=1)
+    left = json.loads(await command("job list -o json"))
+    assert [each["executor_name"] for each in left] == ["orders"]
 
 
 async def test_workflows_are_shown_with_their_steps(command: Command) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tickwheel_admin.cli.client import names
 from tickwheel_admin.cli.client.editing import edited
+from tickwheel_admin.cli.client.groups import job_bulk
 from tickwheel_admin.cli.client.groups.job_columns import (
     JOBS,
     ONE_JOB,
@@ -16,7 +16,8 @@ from tickwheel_admin.cli.client.groups.job_columns import (
     REVISIONS,
     TRIGGERS,
 )
-from tickwheel_admin.cli.client.inputs import confirm, read_document, read_text
+from tickwheel_admin.cli.client.groups.job_filter import add_filter, filter_of
+from tickwheel_admin.cli.client.inputs import read_document, read_text
 from tickwheel_admin.cli.client.output.printer import Subtable
 from tickwheel_admin.cli.client.registration import Invocation, add_command, add_group, add_limit
 from tickwheel_admin.cli.client.starting import add_start_flags, start
@@ -31,12 +32,12 @@ _EXAMPLES = """\
   tickwheel job edit billing/report            in $EDITOR; or with -f FILE
   tickwheel job run billing/report -p month=3 --wait
   tickwheel job pause billing/report billing/reminders
+  tickwheel job pause --tag nightly --all-matching
   tickwheel job history billing/report
   tickwheel job export --executor billing > billing.yaml
 
 JOB is an id, `executor/job`, or a name alone if only one job has it.
 """
-_VIEWS = ("all", "failing", "running", "paused", "active")
 _SORTS = ("name", "-name", "-changed", "next_fire", "-duration", "-failure_rate")
 
 
@@ -46,7 +47,7 @@ def register(subparsers: Subparsers) -> None:
         subparsers, "job", told="see, add, change, run and delete jobs", examples=_EXAMPLES
     )
     command = add_command(group, "list", _list, told="list jobs by name")
-    _add_filter(command)
+    add_filter(command)
     command.add_argument("--sort", choices=_SORTS, default="name", help="(default: name)")
     add_limit(command)
     _add_job(add_command(group, "show", _show, told="show one with its triggers"))
@@ -62,12 +63,7 @@ def register(subparsers: Subparsers) -> None:
     command = add_command(group, "run", start, told="start a run; the same as `run start`")
     _add_job(command)
     add_start_flags(command)
-    for name, done in (("pause", "paused"), ("resume", "resumed")):
-        told = "let some not fire until resumed" if name == "pause" else "let some fire again"
-        _add_jobs(add_command(group, name, partial(_act, name, done), told=told))
-    command = add_command(group, "delete", _delete, told="delete some; their runs stay")
-    _add_jobs(command)
-    command.add_argument("--yes", action="store_true", help="do not ask")
+    job_bulk.register(group)
     command = add_command(group, "history", _history, told="list the revisions of one")
     _add_job(command)
     add_limit(command)
@@ -78,7 +74,7 @@ def register(subparsers: Subparsers) -> None:
         group, "export", _export, told="print some as YAML", more=_EXPORT, output=False
     )
     command.add_argument("jobs", metavar="JOB", nargs="*", help="which (default: by the filter)")
-    _add_filter(command)
+    add_filter(command)
 
 
 _CREATE = """\
@@ -106,37 +102,12 @@ examples:
 """
 
 
-def _add_filter(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--executor", metavar="EXECUTOR", help="of this executor")
-    command.add_argument("--text", help="part of a name, handler, owner or tag")
-    command.add_argument("--owner", help="with this owner")
-    command.add_argument("--tag", action="append", help="with this tag; several: all of them")
-    command.add_argument("--handler", help="with this handler")
-    command.add_argument("--view", choices=_VIEWS, help=", ".join(_VIEWS), metavar="VIEW")
-
-
 def _add_job(command: argparse.ArgumentParser) -> None:
     command.add_argument("job", help="its id, `executor/job`, or its name if that is unique")
 
 
-def _add_jobs(command: argparse.ArgumentParser) -> None:
-    command.add_argument("jobs", metavar="JOB", nargs="+", help="ids or names")
-
-
-def _filter(call: Invocation) -> dict[str, Any]:
-    args = call.args
-    return {
-        "executor_id": names.executor_id(call.api, args.executor) if args.executor else None,
-        "text": args.text,
-        "owner": args.owner,
-        "tag": ",".join(args.tag) if args.tag else None,
-        "handler": args.handler,
-        "view": args.view,
-    }
-
-
 def _list(call: Invocation) -> None:
-    found = call.api.pages("/jobs", most=call.args.limit, sort=call.args.sort, **_filter(call))
+    found = call.api.pages("/jobs", most=call.args.limit, sort=call.args.sort, **filter_of(call))
     call.printer.items(found, JOBS, none="There is no such job.")
 
 
@@ -186,21 +157,6 @@ def _edit(call: Invocation) -> None:
         call.printer.done(f"Job {job_id} is at revision {made['revision']} now.", made)
 
 
-def _act(action: str, done: str, call: Invocation) -> None:
-    for given in call.args.jobs:
-        job_id = names.job_id(call.api, given)
-        call.api.post(f"/jobs/{job_id}/{action}")
-        call.printer.done(f"Job {given} is {done}.", {"job_id": job_id, "done": done})
-
-
-def _delete(call: Invocation) -> None:
-    ids = {given: names.job_id(call.api, given) for given in call.args.jobs}
-    confirm(f"Delete {', '.join(ids)}?", yes=call.args.yes)
-    for given, job_id in ids.items():
-        call.api.delete(f"/jobs/{job_id}")
-        call.printer.done(f"Job {given} is deleted.", {"job_id": job_id, "done": "deleted"})
-
-
 def _history(call: Invocation) -> None:
     job_id = names.job_id(call.api, call.args.job)
     found = call.api.pages(f"/jobs/{job_id}/revisions", most=call.args.limit)
@@ -219,6 +175,6 @@ def _export(call: Invocation) -> None:
     if call.args.jobs:
         chosen: dict[str, Any] = {"jobs": [names.job_id(call.api, each) for each in call.args.jobs]}
     else:
-        given = _filter(call)
+        given = filter_of(call)
         chosen = {"filter": {name: value for name, value in given.items() if value is not None}}
     call.printer.pieces(call.api.text("POST", "/jobs/export", chosen))
