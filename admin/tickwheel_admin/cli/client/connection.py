@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 from urllib.parse import quote, urlsplit
 
 from tickwheel_admin.cli.client.errors import ApiRefused, NotReached, UsageFailure
+from tickwheel_admin.cli.client.proxies import Route, route_to
 from tickwheel_admin.cli.client.target import Target
 from tickwheel_admin.cli.client.wire import (
     ApiRequest,
@@ -56,6 +57,7 @@ class AdminApi:
         sleep: Callable[[float], None] | None = None,
     ) -> None:
         self._urls = list(target.urls)  # the one that answered last comes first
+        self._routes: dict[str, Route] = {}
         self._seconds = seconds
         self._sleep = time.sleep if sleep is None else sleep
         self._ca_file = target.ca_file
@@ -212,7 +214,7 @@ class AdminApi:
                 try:
                     answer = self._ask_one(url, request)
                 except _Away as reason:
-                    away.append(f"{url}: {reason}")
+                    away.append(f"{self._route(url).told}: {reason}")
                     continue
                 self._urls = [url, *(each for each in self._urls if each != url)]
                 return answer
@@ -225,9 +227,11 @@ class AdminApi:
         if not request.is_repeatable:
             self.close()  # the admin may just have closed an idle one: then nobody could say
         connection, is_kept = self._connection(url)
-        path = urlsplit(url).path + _BASE + request.path
+        route = self._route(url)
+        path = route.prefix + urlsplit(url).path + _BASE + request.path
+        headers = {**request.headers, **route.headers}
         try:
-            connection.request(request.method, path, body=request.body, headers=request.headers)
+            connection.request(request.method, path, body=request.body, headers=headers)
             answer = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             self.close()
@@ -254,15 +258,7 @@ class AdminApi:
             if self._kept[0] == url and self._kept[1].sock is not None:
                 return self._kept[1], True
             self.close()
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-        connection: http.client.HTTPConnection
-        if parts.scheme == "https":
-            connection = http.client.HTTPSConnection(
-                host, port, timeout=self._seconds, context=self._tls()
-            )
-        else:
-            connection = http.client.HTTPConnection(host, port, timeout=self._seconds)
+        connection = self._route(url).connection(seconds=self._seconds, tls=self._tls)
         try:
             connection.connect()
         except ssl.SSLCertVerificationError as error:
@@ -274,6 +270,11 @@ class AdminApi:
             raise _Away(words_of(error)) from None
         self._kept = (url, connection)
         return connection, False
+
+    def _route(self, url: str) -> Route:
+        if url not in self._routes:
+            self._routes[url] = route_to(url)
+        return self._routes[url]
 
     def _tls(self) -> ssl.SSLContext:
         try:

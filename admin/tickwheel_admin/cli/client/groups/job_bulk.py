@@ -107,7 +107,8 @@ def _change(change: Change, call: Invocation) -> int | None:
         call.printer.items(would, JOBS, none=f"No job would be {change.done}.")
         return None
     if args.jobs:
-        return _change_named(change, call)
+        _change_named(change, call)
+        return None
     return _change_matching(change, call)
 
 
