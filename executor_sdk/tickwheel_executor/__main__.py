@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import json
 import os
@@ -38,7 +39,8 @@ def main() -> int:
         os.environ.setdefault(setting, value)
     module, _, name = args.app.partition(":")
     sys.path.insert(0, os.getcwd())
-    found = getattr(importlib.import_module(module), name or "executor", None)
+    with contextlib.redirect_stdout(sys.stderr):  # what its modules print is no part of the JSON
+        found = getattr(importlib.import_module(module), name or "executor", None)
     if not isinstance(found, Executor):
         parser.error(f"{args.app} is no Executor")
     json.dump(description(found), sys.stdout, indent=1, ensure_ascii=False)

@@ -6,41 +6,49 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from tickwheel_admin.cli.client import commands
+from tickwheel_admin.cli.client.commands import GROUPS
+from tickwheel_admin.cli.commands import make_parser
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
-# Their flags are explained once, above; groups that are not here have pages of their own.
-GROUPS = (
-    "login", "profile", "job", "run", "workflow", "executor", "node", "calendar", "pool", "secret",
-    "alarm", "top", "completion",
-)  # fmt: skip
-_EXPLAINED_ABOVE = frozenset(
-    {"--help", "--output", "--profile", "--url", "--token-file", "--ca-file", "--insecure-http"}
-    | {"--timeout"}
-)
+# Flags that many commands have are explained once, above.
+_EXPLAINED_ABOVE = {
+    True: frozenset(
+        {"--help", "--output", "--profile", "--url", "--token-file", "--ca-file", "--timeout"}
+        | {"--insecure-http"}
+    ),
+    False: frozenset({"--help", "--config", "--data-dir"}),
+}
 
 
 def reference() -> str:
-    """The whole of it."""
-    parser = argparse.ArgumentParser(prog="tickwheel")
-    subparsers = parser.add_subparsers()
-    for group in GROUPS:
-        commands.register(subparsers, only=group)
-    lines = [line for name in GROUPS for line in _group(name, subparsers.choices[name])]
+    """Every command of `tickwheel --help`: those with a server first."""
+    (commands,) = _subparsers(make_parser())
+    told = {each.dest: each.help or "" for each in commands._choices_actions}
+    names = sorted(commands.choices, key=lambda name: name not in GROUPS)  # else in their order
+    lines = [line for name in names for line in _group(name, commands.choices[name], told[name])]
     return "\n".join(lines).strip()
 
 
-def _group(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+def _group(name: str, parser: argparse.ArgumentParser, told: str) -> Iterator[str]:
     yield f"### tickwheel {name}"
     yield ""
-    for path, command, told in _commands(name, parser, ""):
-        yield from _command(path, command, told)
+    if _subparsers(parser):
+        yield f"{told[0].upper()}{told[1:]}."
+        yield ""
+    for path, command, what in _commands(name, parser, told):
+        yield from _command(path, command, what, explained=_EXPLAINED_ABOVE[name in GROUPS])
+
+
+def _subparsers(
+    parser: argparse.ArgumentParser,
+) -> list[argparse._SubParsersAction[argparse.ArgumentParser]]:
+    return [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
 
 
 def _commands(
     path: str, parser: argparse.ArgumentParser, told: str
 ) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
-    below = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    below = _subparsers(parser)
     if not below:
         yield path, parser, told
     for action in below:
@@ -48,7 +56,9 @@ def _commands(
             yield from _commands(f"{path} {each.dest}", action.choices[each.dest], each.help or "")
 
 
-def _command(path: str, parser: argparse.ArgumentParser, told: str) -> Iterator[str]:
+def _command(
+    path: str, parser: argparse.ArgumentParser, told: str, *, explained: frozenset[str]
+) -> Iterator[str]:
     words = " ".join(_positional(each) for each in parser._actions if not each.option_strings)
     yield f"**`tickwheel {path}{' ' if words else ''}{words}`**{f': {told}' if told else ''}"
     yield ""
@@ -57,7 +67,7 @@ def _command(path: str, parser: argparse.ArgumentParser, told: str) -> Iterator[
         for each in parser._actions
         if each.option_strings
         and each.help != argparse.SUPPRESS
-        and not _EXPLAINED_ABOVE & set(each.option_strings)
+        and not explained & set(each.option_strings)
     ]
     for flag in flags:
         yield f"- `{_flag(flag)}`{_told(flag)}"

@@ -184,3 +184,45 @@ def test_handlers_of_a_new_version_are_checked(
     assert main(words) == 0
     file.write_text("[]")
     assert main(words) == 2
+
+
+SERVICE = """\
+import os
+from tickwheel_executor import Executor
+
+print("imported", os.environ.get("TICKWHEEL_API_TOKEN"))
+executor = Executor()
+
+
+@executor.handler("mail")
+def mail(to: str) -> None: ...
+"""
+
+
+def test_handlers_of_a_service_are_read_from_its_module(
+    admin: Scripted,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "service.py").write_text(SERVICE)
+    found = {"jobs": 1, "steps": 0, "runs": 1, "breaks": []}
+    admin.will((200, {"items": [{"id": 3, "name": "billing"}]}), (200, found))
+    assert main(["check-handlers", "service:executor", "--executor", "billing"]) == 0
+    (handler,) = admin.asked[-1].body["handlers"].items()
+    assert (handler[0], handler[1]["required"]) == ("mail", ["to"])
+    told = capsys.readouterr()
+    assert "0 problem(s)" in told.out
+    assert "imported None" in told.err  # it has no use for the token
+
+    for app, why in (
+        ("service:mail", "is no Executor"),
+        ("nowhere:executor", "No module named"),
+        ("service.json", "cannot be read"),
+    ):
+        assert main(["check-handlers", app, "--executor", "billing"]) == 2
+        assert why in capsys.readouterr().err
+    missing = ["--python", str(tmp_path / "python")]
+    assert main(["check-handlers", "service:executor", "--executor", "billing", *missing]) == 2
+    assert "cannot be run" in capsys.readouterr().err
