@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 from urllib.parse import quote, urlsplit
 
 from tickwheel_admin.cli.client.errors import ApiRefused, NotReached, UsageFailure
-from tickwheel_admin.cli.client.proxies import Route, route_to
+from tickwheel_admin.cli.client.proxies import AdminRoute, route_to
 from tickwheel_admin.cli.client.target import Target
 from tickwheel_admin.cli.client.wire import (
     ApiRequest,
@@ -57,7 +57,7 @@ class AdminApi:
         sleep: Callable[[float], None] | None = None,
     ) -> None:
         self._urls = list(target.urls)  # the one that answered last comes first
-        self._routes: dict[str, Route] = {}
+        self._routes: dict[str, AdminRoute] = {}
         self._seconds = seconds
         self._sleep = time.sleep if sleep is None else sleep
         self._ca_file = target.ca_file
@@ -271,7 +271,7 @@ class AdminApi:
         self._kept = (url, connection)
         return connection, False
 
-    def _route(self, url: str) -> Route:
+    def _route(self, url: str) -> AdminRoute:
         if url not in self._routes:
             self._routes[url] = route_to(url)
         return self._routes[url]

@@ -18,7 +18,7 @@ _DEFAULT_PORT: Final = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class AdminRoute:
     """How one admin is reached: straight, or through a proxy."""
 
     url: str
@@ -63,7 +63,7 @@ class Route:
         return connection
 
 
-def route_to(url: str) -> Route:
+def route_to(url: str) -> AdminRoute:
     """The way to an admin as the environment has it; this machine is never asked of a proxy.
 
     Raises:
@@ -72,7 +72,7 @@ def route_to(url: str) -> Route:
     parts = urlsplit(url)
     named = getproxies_environment().get(parts.scheme)
     if not named or _is_here(parts.hostname or "") or proxy_bypass(parts.netloc):
-        return Route(url=url)
+        return AdminRoute(url=url)
     proxy = urlsplit(named if "://" in named else f"http://{named}")
     try:
         port = proxy.port or _DEFAULT_PORT
@@ -87,7 +87,7 @@ def route_to(url: str) -> Route:
     if proxy.username:
         login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
         headers["Proxy-Authorization"] = f"Basic {base64.b64encode(login).decode()}"
-    return Route(url=url, proxy=(proxy.hostname, port), proxy_headers=headers)
+    return AdminRoute(url=url, proxy=(proxy.hostname, port), proxy_headers=headers)
 
 
 def _is_here(host: str) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.support.cli_reference import GROUPS
+from tickwheel_admin.cli.client.commands import GROUPS as MODULES
+
+# Those of `gitops` read YAML, and `mcp` stays for hours.
+GROUPS = [group for group, module in MODULES.items() if module not in ("gitops", "mcp")]
 
 _PROGRAM = """
 import sys

@@ -35,7 +35,7 @@ exit codes: 0 all are {done}, 1 some could not be; others are in docs/cli.md.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class JobsChange:
     """What is done to each of them."""
 
     action: str  # as in the address of the API
@@ -46,21 +46,21 @@ class Change:
 
 
 _CHANGES = (
-    Change(
+    JobsChange(
         action="pause",
         done="paused",
         told="let some not fire until resumed",
         concerns=lambda job: not job["paused"],
         asks_for_names=False,
     ),
-    Change(
+    JobsChange(
         action="resume",
         done="resumed",
         told="let some fire again",
         concerns=lambda job: bool(job["paused"]),
         asks_for_names=False,
     ),
-    Change(
+    JobsChange(
         action="delete",
         done="deleted",
         told="delete some; their runs stay",
@@ -92,7 +92,7 @@ def register(group: Subparsers) -> None:
         )
 
 
-def _change(change: Change, call: Invocation) -> int | None:
+def _change(change: JobsChange, call: Invocation) -> int | None:
     args = call.args
     if args.jobs and (args.all_matching or has_filter(args)):
         raise UsageFailure("name jobs, or say which ones by flags; not both")
@@ -119,7 +119,7 @@ def _found(call: Invocation) -> Iterator[Item]:
         yield call.api.get(f"/jobs/{names.job_id(call.api, given)}")
 
 
-def _change_named(change: Change, call: Invocation) -> None:
+def _change_named(change: JobsChange, call: Invocation) -> None:
     ids = {given: names.job_id(call.api, given) for given in call.args.jobs}
     if change.asks_for_names:
         confirm(f"{change.action.title()} {', '.join(ids)}?", yes=call.args.yes)
@@ -131,7 +131,7 @@ def _change_named(change: Change, call: Invocation) -> None:
         call.printer.done(f"Job {given} is {change.done}.", {"job_id": job_id, "done": change.done})
 
 
-def _change_matching(change: Change, call: Invocation) -> int:
+def _change_matching(change: JobsChange, call: Invocation) -> int:
     wanted = {name: value for name, value in filter_of(call).items() if value is not None}
     matching = call.api.get("/jobs/count", **wanted)
     if matching["jobs"]:
