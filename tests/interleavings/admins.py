@@ -10,9 +10,11 @@ from tests.admin.kit.engine import FakeSession
 from tests.interleavings.seats import Seat
 from tickwheel_admin.services.calendars.service import Calendars
 from tickwheel_admin.services.executors.service import Executors
+from tickwheel_admin.services.gitops.service import GitOps
 from tickwheel_admin.services.jobs.service import Jobs
 from tickwheel_admin.services.pools.service import Pools
 from tickwheel_admin.services.runs.service import Runs
+from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.services.workflows.answers import StepAnswers
 from tickwheel_admin.services.workflows.interventions import StepInterventions
 from tickwheel_admin.store.database.ids import Ids
@@ -37,6 +39,7 @@ class Admin(engine.Admin):
         self.pools = Pools(seat.store, self.ids, self.events)
         self.executors = Executors(seat.store, self.ids, self.events)
         self.calendars = Calendars(seat.store, self.ids, self.events)
+        self.gitops = GitOps(seat.store, self.ids, self.events, Cipher([]), languages=("en",))
         self.engine.dispatcher._random = Random(random.random())
         self.engine.planner._random = Random(random.random())
         self.engine.leases.may_expire = lambda: True  # type: ignore[method-assign]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -18,7 +19,9 @@ from tickwheel_admin.engine.alarms import evaluator
 from tickwheel_admin.engine.dispatcher import claim, pool_lines
 from tickwheel_admin.engine.planner import loop as planner
 from tickwheel_admin.engine.sweeper import lost_runs
+from tickwheel_admin.services.gitops.kinds import jobs as applied_jobs
 from tickwheel_admin.services.handlers import schemas as handler_schemas
+from tickwheel_admin.services.jobs import edits as job_edits
 from tickwheel_admin.services.jobs.declared import decisions
 from tickwheel_admin.services.jobs.declared import edits as declared_edits
 from tickwheel_admin.services.runs import workflow_retries
@@ -125,6 +128,19 @@ def _plan_anyway(conn: sa.Connection, *, planned: Any, **rest: Any) -> Any:
 def job_lock_write(cluster: Cluster) -> AbstractContextManager[object]:
     """G8 on Galera: a claim locks the row of a job that is not parallel, and does not write it."""
     return patch.object(route_cursors, "update_rows", lambda *args, **rest: 0)
+
+
+def applied_compare(cluster: Cluster) -> AbstractContextManager[object]:
+    """GitOps: an application writes its jobs, whatever they have become since its plan."""
+
+    def update_anyway(conn: sa.Connection, edit: Any, *, job_id: int, **rest: Any) -> Any:
+        rest["revision"] = conn.execute(
+            sa.select(tables.job.c.revision).where(tables.job.c.id == job_id)
+        ).scalar_one()
+        return job_edits.update_job(conn, edit, job_id=job_id, **rest)
+
+    instead = SimpleNamespace(**{**vars(job_edits), "update_job": update_anyway})
+    return patch.object(applied_jobs, "edits", instead)
 
 
 def job_lock(cluster: Cluster) -> AbstractContextManager[object]:

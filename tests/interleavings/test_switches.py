@@ -19,6 +19,7 @@ from tests.interleavings import switches as off
 from tests.interleavings.backfills import slices as backfills
 from tests.interleavings.clusters import Cluster, cluster_kinds
 from tests.interleavings.explore import Scenario, explore
+from tests.interleavings.gitops import scenarios as gitops
 from tests.interleavings.pools import scenarios as pools
 from tests.interleavings.workflows import by_hand
 from tests.interleavings.workflows import scenarios as workflows
@@ -55,6 +56,8 @@ NOTICED = (
     (off.workflow_lock, workflows.an_answer_meets_its_deadline, ("mariadb",), 1),
     # MariaDB reads a table as small as that of a play whole, and waits for the other one's runs.
     (off.workflow_lock, workflows.last_steps_end_at_once, ("postgresql", "galera"), 1),
+    (off.applied_compare, gitops.two_directories_are_applied, ALL, 1),
+    (off.applied_compare, gitops.an_edit_meets_an_application, ALL, 1),
     (off.second_look_at_deaths, membership.a_return_meets_its_loss, ALL, 50),
 )
 

@@ -10,10 +10,14 @@ import sqlalchemy as sa
 
 from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed
+from tickwheel_admin.domain.input.job import job_to_raw
+from tickwheel_admin.domain.jobs.job import Job
 from tickwheel_admin.domain.users.user import Actor, Role
 from tickwheel_admin.services.gitops.objects import ObjectPlan
+from tickwheel_admin.services.gitops.service import GitOps
 from tickwheel_admin.services.jobs.service import JobQuery
 from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.ids import Ids
 
 DAILY = {"kind": "cron", "expression": "0 9 * * *", "timezone": "Europe/Berlin"}
 BILLING = {"type": "executor", "name": "billing", "description": "invoices"}
@@ -33,6 +37,18 @@ async def applied(
     return await world.gitops.apply(
         actor, documents, fingerprint=plan.fingerprint, **({"owner": TEAM} | more)
     )
+
+
+def other(world: World) -> GitOps:
+    """The same of another admin."""
+    return GitOps(
+        world.database, Ids(world.database), world.events, world.cipher, languages=("en",)
+    )
+
+
+async def stored_jobs(world: World) -> list[Job]:
+    page = await world.jobs.page(ADMIN, JobQuery())
+    return [item.job for item in page.items]
 
 
 def told(plan: ObjectPlan) -> list[tuple[str, str]]:
@@ -114,17 +130,40 @@ async def test_an_edit_by_hand_is_drift_and_stops_a_plan_that_did_not_see_it(wor
 
 @pytest.mark.every_database
 async def test_of_two_applications_at_once_one_is_refused(world: World) -> None:
-    await applied(world, [BILLING, job()])
-    wishes = [[BILLING, job(description=text)] for text in ("a", "b")]
+    """At two admins; `tests/interleavings/gitops` plays all orders of their statements."""
+    await applied(world, [BILLING, job(), job("b")])
+    wishes = [[BILLING, job(description=text), job("b", owner=text)] for text in ("a", "b")]
     plans = [await world.gitops.plan(ADMIN, each, owner=TEAM) for each in wishes]
     outcomes = await asyncio.gather(
         *(
-            world.gitops.apply(ADMIN, each, owner=TEAM, fingerprint=plan.fingerprint)
-            for each, plan in zip(wishes, plans, strict=True)
+            admin.apply(ADMIN, each, owner=TEAM, fingerprint=plan.fingerprint)
+            for admin, each, plan in zip((world.gitops, other(world)), wishes, plans, strict=True)
         ),
         return_exceptions=True,
     )
     assert sorted(type(each).__name__ for each in outcomes) == ["Conflict", "ObjectPlan"]
+    found = {each.config.name: each.config for each in await stored_jobs(world)}
+    assert found["invoices"].description == found["b"].owner != ""
+
+
+@pytest.mark.every_database
+async def test_of_an_application_and_an_edit_at_once_one_is_refused(world: World) -> None:
+    await applied(world, [BILLING, job(), job("b")])
+    wanted = [BILLING, job(description="applied"), job("b", description="applied")]
+    plan = await world.gitops.plan(ADMIN, wanted, owner=TEAM)
+    edited = next(each for each in await stored_jobs(world) if each.config.name == "b")
+    raw = job_to_raw(edited.config) | {"description": "edited"}
+    apply, edit = await asyncio.gather(
+        other(world).apply(ADMIN, wanted, owner=TEAM, fingerprint=plan.fingerprint),
+        world.jobs.update(ADMIN, edited.id, raw, revision=edited.revision),
+        return_exceptions=True,
+    )
+    texts = {each.config.name: each.config.description for each in await stored_jobs(world)}
+    if isinstance(apply, Conflict):
+        assert texts == {"invoices": "", "b": "edited"}
+    else:
+        assert isinstance(edit, Conflict)
+        assert texts == {"invoices": "applied", "b": "applied"}
 
 
 async def test_each_change_needs_its_own_permission(world: World) -> None:

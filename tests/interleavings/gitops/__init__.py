@@ -1,0 +1,1 @@
+"""Files that are applied while others apply theirs, or edit in the console."""
