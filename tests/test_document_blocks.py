@@ -27,7 +27,7 @@ from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_executor import Executor
 from tickwheel_executor.errors import ConfigurationError
 
-_OUTPUT = ("", "text", "mermaid", "nginx", "caddyfile")  # nothing here reads these
+_OUTPUT = ("", "text", "mermaid", "nginx", "caddyfile", "sql")  # nothing here reads these
 _SAFE = ("cron",)  # commands of `tickwheel` that need no admin and change nothing
 
 

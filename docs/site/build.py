@@ -37,7 +37,15 @@ PARTS: dict[str, tuple[str, ...]] = {
     "Tutorial": ("index.md", "install.md", "contents.md"),
     "How to: jobs": (
         *("jobs.md", "schedules.md", "sdk.md", "workflows.md", "workflow-examples.md"),
-        *("backfills.md", "pools.md", "scripts.md", "secrets.md", "agent.md", "agent-handlers.md"),
+        *(
+            "backfills.md",
+            "pools.md",
+            "receipts.md",
+            "scripts.md",
+            "secrets.md",
+            "agent.md",
+            "agent-handlers.md",
+        ),
         *("gitops.md", "console.md", "mcp.md"),
     ),
     "How to: operate": (

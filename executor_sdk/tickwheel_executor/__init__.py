@@ -3,6 +3,7 @@
 from .client.call import Call
 from .client.client import Client, LogLine
 from .errors import (
+    AlreadyDone,
     CheckpointError,
     ClientError,
     ConfigurationError,
@@ -11,12 +12,14 @@ from .errors import (
     NoAdminError,
     NotFoundError,
     OutsideRunError,
+    ReceiptError,
     Retry,
     RunCancelledError,
     RunNotSucceededError,
     Skip,
     SpawnError,
     SpoolError,
+    StaleAttemptError,
     StateUnavailableError,
     TickwheelExecutorError,
     TokenRefusedError,
@@ -26,6 +29,7 @@ from .executor import Executor
 from .handlers.hooks import Ending
 from .logs.structlog_lines import structlog_lines
 from .node.metrics import NodeMetrics
+from .receipts.receipt import AsyncReceipt, Receipt
 from .run.context import Run, current_run
 from .run.log import RunLog
 from .run_status import RunStatus
@@ -34,6 +38,8 @@ from .workflows.step import Step
 from .workflows.workflow import Workflow
 
 __all__ = [
+    "AlreadyDone",
+    "AsyncReceipt",
     "Call",
     "CheckpointError",
     "Client",
@@ -48,6 +54,8 @@ __all__ = [
     "NodeMetrics",
     "NotFoundError",
     "OutsideRunError",
+    "Receipt",
+    "ReceiptError",
     "Reference",
     "Retry",
     "Run",
@@ -58,6 +66,7 @@ __all__ = [
     "Skip",
     "SpawnError",
     "SpoolError",
+    "StaleAttemptError",
     "StateUnavailableError",
     "Step",
     "TickwheelExecutorError",

@@ -4,12 +4,15 @@ TickwheelExecutorError
 ├── Retry                   raised by a handler: this try failed, try again (after a delay)
 ├── Fail                    raised by a handler: it failed, and another try would not help
 ├── Skip                    raised by a handler: there was nothing to do
+├── AlreadyDone             raised by Run.receipt(): an earlier attempt has committed the effect
 ├── Failed                  raised by a ready-made handler: this try failed; the job decides on more
 ├── ConfigurationError      invalid settings; lists every problem
 ├── HandlerError            a handler that cannot be registered
 ├── OutsideRunError         current_run() outside of a handler
 ├── StateUnavailableError   run.state of a job that has no state
 ├── SpawnError              run.spawn() where it may not be, or of what cannot be an item
+├── ReceiptError            a receipt that cannot be written
+│   └── StaleAttemptError   a later attempt of the run has begun
 ├── CheckpointError         a checkpoint that is not JSON or too large
 ├── RunCancelledError       raised by Run.raise_if_cancelled() to leave a handler
 ├── SpoolError              results cannot be written to disk
@@ -27,7 +30,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from tickwheel_shared.protocol import MAX_RETRY_AFTER_MS
 
@@ -70,6 +74,21 @@ class Skip(TickwheelExecutorError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
+
+
+class AlreadyDone(TickwheelExecutorError):
+    """Raised by `run.receipt()`: the effect is committed, by an earlier attempt.
+
+    Let it leave the handler: the run succeeds with the stored result. A handler with several
+    effects, each with a key, may catch it and go on with the next one.
+    """
+
+    def __init__(self, *, attempt: int, written_at_ms: int, result: Any) -> None:
+        self.attempt = attempt  # which attempt did it
+        self.written_at = datetime.fromtimestamp(written_at_ms / 1000, UTC)  # by its node's clock
+        self.result = result  # of Receipt.save_result(); None: it was not called
+        at = self.written_at.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
+        super().__init__(f"settled by its receipt: attempt {attempt} has done the work at {at} UTC")
 
 
 class Failed(TickwheelExecutorError):
@@ -116,6 +135,20 @@ class StateUnavailableError(TickwheelExecutorError):
 
 class SpawnError(TickwheelExecutorError):
     """The items cannot be spawned; those of earlier calls are."""
+
+
+class ReceiptError(TickwheelExecutorError):
+    """A receipt that cannot be written: no transaction, no known connection, an invalid key."""
+
+
+class StaleAttemptError(ReceiptError):
+    """A later attempt of this run has begun: this one must not commit its work."""
+
+    def __init__(self, attempt: int, later: int) -> None:
+        super().__init__(
+            f"attempt {attempt} is stale: attempt {later} has begun, and this one may not commit "
+            "its work any more"
+        )
 
 
 class CheckpointError(TickwheelExecutorError):

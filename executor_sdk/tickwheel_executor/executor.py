@@ -24,6 +24,7 @@ from .offers import Offer
 from .process.loop_thread import cancel_leftovers
 from .process.pool import PoolProcessReached, in_pool_process
 from .process.signals import ShutdownSignals
+from .run.redelivery import RedeliveryCheck
 from .settings import NodeSettings, check, default_name
 from .workflows.workflow import Workflow
 
@@ -254,6 +255,24 @@ class Executor:
         """
         self._handlers.add_hook(self._handlers.hooks.lost, hook)
         return hook
+
+    def receipts(self, source: Any) -> None:
+        """Look for the receipt of a run that is delivered again, before its handler is called.
+
+        If an earlier attempt has committed its work, the run succeeds at once with the stored
+        result. Else this attempt is noted in the table, in a transaction of its own: from then on
+        no earlier one, say behind a cut cable, can commit (docs/receipts.md). First attempts cost
+        nothing. Call it before the first `on_started`, if those do work.
+
+        Args:
+            source: an engine of SQLAlchemy, a connection of Django, or a function that returns one
+                of these or a new DB-API connection. For handlers with isolation="process", a
+                function at the top level of a module.
+
+        Raises:
+            HandlerError: the executor has started.
+        """
+        self._handlers.add_hook(self._handlers.hooks.started, RedeliveryCheck(source))
 
     # --- as a program -----------------------------------------------------------------------------
 

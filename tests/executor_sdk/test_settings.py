@@ -30,6 +30,8 @@ from .scripted_admin import TOKEN
 
 def test_the_public_names() -> None:
     assert tickwheel_executor.__all__ == [
+        "AlreadyDone",
+        "AsyncReceipt",
         "Call",
         "CheckpointError",
         "Client",
@@ -44,6 +46,8 @@ def test_the_public_names() -> None:
         "NodeMetrics",
         "NotFoundError",
         "OutsideRunError",
+        "Receipt",
+        "ReceiptError",
         "Reference",
         "Retry",
         "Run",
@@ -54,6 +58,7 @@ def test_the_public_names() -> None:
         "Skip",
         "SpawnError",
         "SpoolError",
+        "StaleAttemptError",
         "StateUnavailableError",
         "Step",
         "TickwheelExecutorError",

@@ -244,7 +244,7 @@ def _nightly(report: Report, deadline: float) -> None:
         _command("tests.drill.soak", "--minutes", SOAK_MINUTES),
         _pytest(
             *("tests/admin", "tests/simulation", "tests/interleavings"),
-            *("tests/test_docker.py", "tests/test_packaging.py"),
+            *("tests/executor_sdk/receipts", "tests/test_docker.py", "tests/test_packaging.py"),
             processes=2,
         ),
         _pytest("tests/browser/test_looks*.py", processes=2),

@@ -15,9 +15,18 @@ from tickwheel_executor.as_json import NULL, encode
 from tickwheel_executor.errors import (
     CheckpointError,
     OutsideRunError,
+    ReceiptError,
     RunCancelledError,
     SpawnError,
     StateUnavailableError,
+)
+from tickwheel_executor.receipts.databases import database_of
+from tickwheel_executor.receipts.receipt import (
+    AsyncReceipt,
+    AttemptEffect,
+    Receipt,
+    effect_of,
+    write_receipt,
 )
 from tickwheel_executor.text import clean, cut
 from tickwheel_shared.protocol import (
@@ -36,6 +45,7 @@ from tickwheel_shared.trace_context import TraceContext, read_trace_context
 from .log import RunLog
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOT_BOTH = "a run that is settled by its receipt would spawn nothing; use one or the other"
 _STOP_SECONDS = 10.0  # for an async handler that was cancelled, before it is cancelled again
 
 # The run whose handler executes in this context. asyncio copies it into every task that the handler
@@ -84,6 +94,7 @@ class Run:
         "_arguments",
         "_checkpoint",
         "_deadline_at",
+        "_has_receipt",
         "_report",
         "_request",
         "_save",
@@ -116,6 +127,7 @@ class Run:
         self._save = save
         self._spawned: list[msgspec.Raw] | None = None  # None: spawn was not called
         self._trace = _trace_of(request) if trace is None else trace
+        self._has_receipt = False
         self._stop: Stop | None = None
         self._stop_seconds = _STOP_SECONDS
         self.parameters = run_input.parameters
@@ -247,6 +259,8 @@ class Run:
         """
         if self._request.may_spawn is not True:
             raise SpawnError(_why_not_spawn(self._request))
+        if self._has_receipt:
+            raise SpawnError(f"this run has a receipt: {_NOT_BOTH}")
         found = [] if self._spawned is None else list(self._spawned)
         for each in items:
             data, problem = encode(each, what=f"item {len(found)}", limit=MAX_SPAWNED_BYTES)
@@ -334,6 +348,49 @@ class Run:
             data = self.log.mask.hide_json(data, limit=MAX_CHECKPOINT_BYTES)
         self._save(data)
 
+    def receipt(self, connection: Any, *, key: str | None = None) -> Receipt:
+        """Write into this connection's transaction that the run's work is done, before doing it.
+
+        Work and receipt commit together, or neither: the run's effect on this database happens
+        exactly once, whatever dies and however often the run is delivered (docs/receipts.md).
+
+            with engine.begin() as connection:
+                receipt = run.receipt(connection)
+                move_money(connection)
+                return receipt.save_result({"moved": 100})
+
+        Args:
+            connection: a Connection or Session of SQLAlchemy, a connection of Django, or a DB-API
+                connection, in a transaction; to PostgreSQL, MariaDB, MySQL or SQLite, with the
+                table `tickwheel_receipt`.
+            key: A name of the effect, at most 180 characters, if it is not that of this one run:
+                whichever run has committed it, no other one does it again.
+
+        Raises:
+            AlreadyDone: an earlier attempt has committed it; leave the handler with this.
+            StaleAttemptError: a later attempt has begun; leave the transaction with this.
+            ReceiptError: no transaction, another kind of connection, or called twice.
+            RunCancelledError: the run has to end.
+        """
+        return write_receipt(database_of(connection), self._effect(key))
+
+    async def receipt_async(self, connection: Any, *, key: str | None = None) -> AsyncReceipt:
+        """The same on an AsyncConnection or AsyncSession of SQLAlchemy."""
+        if not hasattr(connection, "run_sync"):
+            raise ReceiptError(
+                f"{type(connection).__qualname__} is not asynchronous: run.receipt()"
+            )
+        effect = self._effect(key)
+        receipt = await connection.run_sync(lambda each: write_receipt(database_of(each), effect))
+        return AsyncReceipt(connection, receipt)
+
+    def _effect(self, key: str | None) -> AttemptEffect:
+        self.raise_if_cancelled()
+        if self._spawned is not None:
+            raise ReceiptError(f"this run has spawned items: {_NOT_BOTH}")
+        self._has_receipt = True
+        return effect_of(self._request, key)
+
     @property
     def cancelled(self) -> bool:
         """Whether the run has to end, say after a cancel. A plain `def` handler polls this."""
@@ -375,6 +432,11 @@ def spawned_by(run: Run) -> msgspec.Raw | msgspec.UnsetType:
     if run._spawned is None:
         return msgspec.UNSET
     return msgspec.Raw(msgspec.json.encode(run._spawned))
+
+
+def own_effect_of(run: Run) -> AttemptEffect:
+    """What this run's receipt stands for, without a key."""
+    return effect_of(run._request)
 
 
 def mark_cancelled(run: Run, stop: Stop) -> None:

@@ -8,7 +8,14 @@ from typing import Any
 import msgspec
 
 from tickwheel_executor.as_json import NULL, encode
-from tickwheel_executor.errors import Fail, Failed, Retry, RunCancelledError, Skip
+from tickwheel_executor.errors import (
+    AlreadyDone,
+    Fail,
+    Failed,
+    Retry,
+    RunCancelledError,
+    Skip,
+)
 from tickwheel_executor.text import clean, cut, describe, exception_text, traceback_of
 from tickwheel_shared.protocol import (
     MAX_MESSAGE_CHARS,
@@ -23,7 +30,7 @@ from .context import Run, spawned_by, state_left_by, stop_of
 
 _STOP_ERRORS = (asyncio.CancelledError, RunCancelledError)  # the handler stopped as requested
 _GOOD_ENDS = (Outcome.SUCCEEDED, Outcome.SKIPPED)  # after these the state is saved
-_SIGNALS = (Retry, Fail, Failed, Skip)  # raised on purpose: no traceback
+_SIGNALS = (Retry, Fail, Failed, Skip, AlreadyDone)  # raised on purpose: no traceback
 
 
 class Completion(msgspec.Struct, frozen=True):
@@ -57,6 +64,8 @@ def outcome_of(run: Run, completion: Completion) -> AttemptOutcome:
         outcome = AttemptOutcome(kind=Outcome.SUCCEEDED)
     else:
         _write(run, error)
+        if isinstance(error, AlreadyDone):
+            return _presentable(run, _settled(error))
         outcome = _of(error)
     return _presentable(run, _kept(run, completion.value, outcome))
 
@@ -69,6 +78,12 @@ def _of(error: BaseException) -> AttemptOutcome:
     if isinstance(error, Skip):
         return AttemptOutcome(kind=Outcome.SKIPPED, message=exception_text(error))
     return _failed(exception_text(error) if isinstance(error, Failed) else describe(error))
+
+
+def _settled(error: AlreadyDone) -> AttemptOutcome:
+    """An earlier attempt has succeeded and could not say so; this one has left no state."""
+    result, _ = encode(error.result, what="the result of the receipt", limit=MAX_RESULT_BYTES)
+    return AttemptOutcome(kind=Outcome.SUCCEEDED, message=exception_text(error), result=result)
 
 
 def _failed(
@@ -131,7 +146,8 @@ def _write(run: Run, error: BaseException) -> None:
     if not isinstance(error, _SIGNALS):
         run.log.write(Level.ERROR, traceback_of(error))
         return
-    level = Level.INFO if isinstance(error, Skip) else Level.ERROR
+    level = Level.INFO if isinstance(error, Skip | AlreadyDone) else Level.ERROR
     cause = f" ({describe(error.__cause__)})" if error.__cause__ is not None else ""
-    text = exception_text(error) if isinstance(error, Failed) else describe(error)
+    plain = isinstance(error, Failed | AlreadyDone)
+    text = exception_text(error) if plain else describe(error)
     run.log.write(level, f"{text}{cause}")

@@ -37,7 +37,8 @@ def run_handler(
         handler: A function as for `@executor.handler`, or an Executor that has it.
         name: Name of the handler; required with an Executor.
         cancel_after: Seconds after which the run is cancelled.
-        fields: `state` (None: the job has no state), `checkpoint`, `try_number`, `max_tries`,
+        fields: `state` (None: the job has no state), `checkpoint`, `run_id` and `attempt` (the same
+            id with a higher attempt: the run is delivered again), `try_number`, `max_tries`,
             `shard_index`, `shard_total`, `scheduled_at`, `due_at` and `interval_start` (aware
             datetimes), `origin`, `recovering`, `timeout` (seconds), `job`, `job_id`,
             `traceparent`, `script`, and of a workflow's step `may_spawn` and `item`.

@@ -19,12 +19,16 @@ from tickwheel_shared.protocol import (
     Script,
 )
 
+_STARTED_AT = time.time()
+
 
 class RunFields(TypedDict, total=False):
     """Optional attributes of a run under test."""
 
     state: Mapping[str, Any] | None  # from the job's last run; None: the job has no state
     checkpoint: Any  # of an earlier try of the run
+    run_id: int  # the same one and another `attempt` are a redelivery of the run
+    attempt: int | None  # from 1; None: as try_number
     try_number: int  # from 1
     max_tries: int
     shard_index: int  # from 0
@@ -51,6 +55,8 @@ def make_request(
     *,
     state: Mapping[str, Any] | None = None,
     checkpoint: Any = None,
+    run_id: int | None = None,
+    attempt: int | None = None,
     try_number: int = 1,
     max_tries: int = 1,
     shard_index: int = 0,
@@ -78,12 +84,17 @@ def make_request(
     for name, moment in instants.items():
         if moment is not None and moment.tzinfo is None:
             raise ValueError(f"{name} is naive: give it a time zone")
-    at = time.time() if scheduled_at is None else scheduled_at.timestamp()
+    if scheduled_at is not None:
+        at = scheduled_at.timestamp()
+    else:  # all attempts of a run are about the same instant
+        at = time.time() if run_id is None else _STARTED_AT
+    number = max(try_number, 1) if attempt is None else attempt
+    run = run if run_id is None else run_id
     kept = NULL if state is None else _json(dict(state), "the state", MAX_STATE_BYTES)
     return RunRequest(
         run=run,
-        attempt=max(try_number, 1),
-        token=f"test-{run}",
+        attempt=number,
+        token=f"test-{run}" if number == 1 else f"test-{run}-{number}",
         job_id=job_id,
         job=handler if job is None else job,
         handler=handler,
