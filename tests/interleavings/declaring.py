@@ -58,6 +58,7 @@ def starting(stage: Stage, version: int, *, at: int, names: tuple[str, ...] = ("
         admins=[],
         process=process,
         manifest_is_read=False,
+        clock_offset_ms=None,
     )
     return Starting(admin=admin, admitted=admitted, said=said)
 

@@ -48,6 +48,9 @@ class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     # does not tell, being of an earlier version or just started.
     secret_keys: tuple[str, ...] | None = None
     tls: TlsStatus | None = None  # None: it speaks plain HTTP
+    # Wall clocks of connected nodes less the database's, in ms, by node; the worst of those that
+    # were far off when they connected.
+    node_clocks: Mapping[int, int] = {}
 
 
 def status_to_json(status: AdminStatus) -> str:

@@ -197,6 +197,7 @@ class Engine:
             changes=self._events.counts(),
             secret_keys=self._cipher.key_ids,
             tls=self._tls(),
+            node_clocks=self.membership.clocks.worst(),
         )
         return status_to_json(status)
 

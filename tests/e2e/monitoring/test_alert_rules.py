@@ -95,6 +95,18 @@ CASES = [
         at="12m",
         fires={"instance": "a", "job": "tickwheel"},
     ),
+    *(
+        Case(
+            alert=alert,
+            series={of("tls_certificate_expires_timestamp_seconds"): f"{days * 86_400}x30"},
+            at="15m",
+            fires={"instance": "a", "job": "tickwheel"} if fires else None,
+        )
+        for days, soon, now in ((15, False, False), (13, True, False), (2, False, True))
+        for alert, fires in (
+            ("TickwheelCertificateExpires", soon), ("TickwheelCertificateExpiresNow", now)
+        )
+    ),
     Case(alert="TickwheelPlanningLate", series=both("overdue_triggers", "", "0 7x30"), at="4m",
          fires={}),
     Case(alert="TickwheelPlanningLate", series=both("overdue_triggers", "", "0x30"), at="4m"),

@@ -20,6 +20,7 @@ from tickwheel_admin.cli.common import Failure, add_config_flags, config_of
 from tickwheel_admin.cli.doctor import database as of_database
 from tickwheel_admin.cli.doctor import installation as of_installation
 from tickwheel_admin.cli.doctor import machine, network
+from tickwheel_admin.cli.doctor import slow_statements as of_statements
 from tickwheel_admin.cli.doctor.finding import Finding, Grade, error
 from tickwheel_admin.config import Config
 from tickwheel_admin.services.overview.attention.service import Attention
@@ -31,12 +32,14 @@ from tickwheel_admin.store.database.migrate import check
 from tickwheel_admin.store.database.server_facts import read_server_facts
 from tickwheel_admin.store.doctor.installation import (
     LiveAdmin,
+    clocks_of_nodes,
     failing_channels,
     live_admins,
     pauses_that_last,
     sdks_of_nodes,
 )
 from tickwheel_admin.store.doctor.server_settings import read_server_settings, read_table_sizes
+from tickwheel_admin.store.doctor.slow_statements import read_slow_counters, read_slow_statements
 from tickwheel_admin.store.self_audit.results import differences_stand
 from tickwheel_admin.store.system.moved import read_move
 
@@ -70,6 +73,7 @@ class Report(msgspec.Struct, kw_only=True):
     admins: dict[str, str] = {}  # names by URL
     tables: dict[str, int] = {}  # the largest ones, and their bytes
     findings: list[Finding] = []
+    notes: list[str] = []  # what could be looked at, if more were switched on
 
 
 def register(subparsers: Subparsers) -> None:
@@ -171,6 +175,7 @@ class _DatabaseVisit:
         kind = facts.kind.lower()
         self._found += of_database.durability(kind, settings)
         self._found += of_database.round_trip(self._round_trip_ms())
+        self._examine_statements(kind)
         problems = check(self._database.engine)
         for problem in problems:
             self._found.append(
@@ -199,6 +204,9 @@ class _DatabaseVisit:
         by_name = {each.name: each.version for each in admins}
         self._found += of_installation.nobody_serves(by_name)
         self._found += of_installation.versions(__version__, by_name, self._ask(sdks_of_nodes))
+        self._found += of_installation.node_clocks(
+            self._ask(lambda conn: clocks_of_nodes(conn, now=now))
+        )
         cipher = create_cipher(self._config)
         self._found += of_installation.secrets(
             self._ask(lambda conn: unreadable_secrets(conn, cipher)), has_key=bool(cipher.key_ids)
@@ -211,6 +219,18 @@ class _DatabaseVisit:
         self._found += of_installation.self_audit(self._ask(differences_stand))
         looked = asyncio.run(Attention(self._database).look(COMMAND_LINE))
         self._found += of_installation.attention(looked.concerns)
+
+    def _examine_statements(self, kind: str) -> None:
+        try:
+            found = self._database.read_sync(read_slow_statements)
+        except StatementRefused:  # its user may not read them
+            found = None
+        if found is not None:
+            self._found += of_statements.slow_statements(found)
+            return
+        self._report.notes.append(of_statements.not_counted(kind))
+        if kind != "postgresql":
+            self._found += of_statements.slow_counters(self._ask(read_slow_counters))
 
     def _ask(self, question: Callable[[sa.Connection], T]) -> T:
         try:
@@ -245,6 +265,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"admin: {admin} at {url}"
     for name, size in report.tables.items():
         yield f"table: {name}, {size / 1024 / 1024:,.1f} MiB"
+    for note in report.notes:
+        yield f"note: {note}"
     if not report.findings:
         yield "Nothing was found."
         return

@@ -46,6 +46,28 @@ def clock(offset_ms: int) -> Iterator[Finding]:
         )
 
 
+def node_clocks(off: Mapping[str, int]) -> Iterator[Finding]:
+    """Whether the clocks of nodes agree with the database's.
+
+    Args:
+        off: by node, the milliseconds by which its clock was ahead when it connected.
+    """
+    if not off:
+        return
+    told = ", ".join(
+        f"{name} by {abs(ms) / 1000:,.0f} s {'ahead' if ms > 0 else 'behind'}"
+        for name, ms in sorted(off.items(), key=lambda each: -abs(each[1]))[:_SHOWN]
+    )
+    more = f" and {len(off) - _SHOWN} more" if len(off) > _SHOWN else ""
+    yield warning(
+        "clock.nodes",
+        f"Clocks of nodes differed from the database's when they connected: {told}{more}. Fires do"
+        " not depend on them, the times of log lines do.",
+        "Synchronise the machines with NTP (chrony, systemd-timesyncd); this is measured again when"
+        " a node connects.",
+    )
+
+
 def versions(here: str, admins: Mapping[str, str], sdks: Mapping[str, int]) -> Iterator[Finding]:
     """Whether admins and nodes are of one version.
 

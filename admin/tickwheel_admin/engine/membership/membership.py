@@ -13,6 +13,7 @@ from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.domain.input.node_manifest import NodeManifest, Process
 from tickwheel_admin.engine.batching import Coalescer
 from tickwheel_admin.engine.membership.admission import NodeAdmission
+from tickwheel_admin.engine.membership.clocks import NodeClocks
 from tickwheel_admin.engine.membership.notices import notices_at_hello, notices_of
 from tickwheel_admin.services.events.events import NODES, QUEUED, Events
 from tickwheel_admin.services.jobs.declared.reconciler import DeclaredReconciler
@@ -50,6 +51,7 @@ class AdmittedNode:
     admins: list[str]  # base URLs of all live admins
     process: Process
     manifest_is_read: bool  # what the process says of its code
+    clock_offset_ms: int | None  # its wall clock less the database's; None: it does not tell
     notices: Sequence[Notice] = ()  # what the people who look after the node should know
 
 
@@ -76,6 +78,7 @@ class Membership:
         self._version = version
         self._reconciler = DeclaredReconciler(store, ids, events)
         self.admission = NodeAdmission()
+        self.clocks = NodeClocks()
         # When a thousand nodes connect at once, one transaction for each would take so long that
         # waiting nodes give up, connect again, and wait behind the others.
         self._tokens = Coalescer(self._executors_of, limit=TOKENS_PER_BATCH)
@@ -116,6 +119,9 @@ class Membership:
                 admitted = await self._arrivals.submit(arrival)
         except DatabaseUnavailable as error:
             raise _unavailable() from error
+        self.clocks.note(
+            admitted.node_id, session_id=admitted.session_id, offset_ms=admitted.clock_offset_ms
+        )
         self._events.publish(NODES)
         return admitted
 
@@ -137,6 +143,7 @@ class Membership:
 
     async def disconnected(self, *, node_id: int, session_id: int) -> None:
         """A node's socket closed."""
+        self.clocks.forget(node_id, session_id=session_id)
         try:
             await self._disconnects.submit((session_id, node_id))
         except DatabaseUnavailable:
@@ -223,6 +230,7 @@ def _admit(
                 address=arrival.address,
             ),
             manifest_is_read=each.manifest_is_read,
+            clock_offset_ms=None if arrival.clock is None else arrival.clock - each.now,
             notices=notices.get(each.node_id, ()),
         )
         for arrival, each, session_id in zip(arrivals, stored, session_ids, strict=True)

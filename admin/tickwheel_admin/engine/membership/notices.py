@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tickwheel_admin.domain.jobs.declared_job import DeclaredReason, DeclaredState
+from tickwheel_admin.engine.membership.clocks import CLOCK_LIMIT_MS
 from tickwheel_admin.engine.ports import Arrival
 from tickwheel_admin.services.jobs.declared.decisions import Outcome
 from tickwheel_admin.services.jobs.declared.reconciler import Reconciliation
 from tickwheel_shared.protocol import MAX_MESSAGE_CHARS, Level, Notice
-
-CLOCK_LIMIT_MS = 30_000
 
 _REASONS = {
     DeclaredReason.POLICY_ASK: "this executor's policy is to ask",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.admin_status import status_from_json
 from tickwheel_admin.domain.alarms.notification import NotificationState
 from tickwheel_admin.domain.executors.node import NodeState
 from tickwheel_admin.store.database.tables import (
@@ -56,6 +57,23 @@ def live_admins(conn: sa.Connection, *, now: int) -> list[LiveAdmin]:
         .order_by(admin.c.name)
     )
     return [LiveAdmin(name=row.name, url=row.url, version=row.version) for row in rows]
+
+
+def clocks_of_nodes(conn: sa.Connection, *, now: int) -> dict[str, int]:
+    """Clocks of nodes that were far off when they connected to an admin that is up: milliseconds
+    ahead of the database's, by `executor/node`.
+    """
+    rows = conn.execute(sa.select(admin.c.status).where(admin.c.lease_expires_at > now))
+    off: dict[int, int] = {}
+    for row in rows:
+        off |= status_from_json(row.status).node_clocks
+    named = conn.execute(
+        sa.select(node.c.id, node.c.name, executor.c.name.label("executor"))
+        .join(executor, executor.c.id == node.c.executor_id)
+        .where(node.c.id.in_(sorted(off)), node.c.state == NodeState.LIVE.value)
+        .order_by(executor.c.name, node.c.name, node.c.id)
+    )
+    return {f"{row.executor}/{row.name}": off[row.id] for row in named}
 
 
 def sdks_of_nodes(conn: sa.Connection) -> dict[str, int]:

@@ -152,6 +152,9 @@ def test_versions_clocks_keys_pauses_and_channels() -> None:
     assert "2 with python/1.2.0" in nodes.what
     assert list(installation.clock(-1_900)) == []
     assert "2.5 s" in next(installation.clock(2_500)).what
+    assert list(installation.node_clocks({})) == []
+    (off,) = installation.node_clocks({"a/x": 45_000, "a/y": -3_600_000})
+    assert "a/y by 3,600 s behind, a/x by 45 s ahead." in off.what
     assert "there is no secret_key" in next(installation.secrets(["a: K"], has_key=False)).what
     paused = [PausedSince(executor=None, paused_at=0), PausedSince(executor="x", paused_at=0)]
     channels = [ChannelFailures(name="ops", failed=3, error="401")]

@@ -514,7 +514,7 @@ STATUSES: list[tuple[AdminStatus, int, str | None]] = [
 ]
 
 
-CERTIFICATES: list[tuple[float, str, str | None]] = [
+CERTIFICATES: list[tuple[float, str, str | None]] = [  # days left, problem, what is told
     (15, "", None),
     (13.5, "", "The TLS certificate of the admin “one” expires in 13 days."),
     (-1, "tls_key: no", "has expired: nodes and browsers refuse it."),
@@ -543,6 +543,22 @@ async def test_an_admin_that_does_not_keep_up_is_told(world: World, clock: Clock
             [] if told is None else [("admin_behind", 7)]
         )
         assert told is None or told in found[0].template % found[0].params
+
+
+@pytest.mark.parametrize(
+    ("days", "severity"), [(13, Severity.WARNING), (2.9, Severity.ERROR), (-1, Severity.ERROR)]
+)
+async def test_a_certificate_is_an_error_from_three_days_before_its_end(
+    world: World, clock: Clock, days: float, severity: Severity
+) -> None:
+    status = AdminStatus(tls=TlsStatus(expires_at=clock.now + int(days * 24 * HOUR)))
+    world.change(
+        sa.insert(tables.admin).values(
+            id=7, name="one", url="http://one", version="1", started_at=clock.now,
+            lease_expires_at=clock.now + 15_000, status=status_to_json(status),
+        )
+    )  # fmt: skip
+    assert [each.severity for each in await concerns(world)] == [severity]
 
 
 async def test_an_admin_that_was_killed_is_shown_as_gone_for_an_hour(

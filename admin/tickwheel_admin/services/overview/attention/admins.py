@@ -30,6 +30,7 @@ RENEWAL_MS = 8_000  # an admin renews its lease every two seconds
 MAX_OFFSET_MS = 2_000
 DAY_MS = 86_400_000
 EXPIRES_SOON_MS = 14 * DAY_MS
+EXPIRES_NOW_MS = 3 * DAY_MS
 SLOW_DATABASE_MS = 1_000  # of a transaction that takes milliseconds
 
 
@@ -125,9 +126,10 @@ def _of_certificate(admin: StoredAdmin, tls: TlsStatus, *, now: int) -> Concern 
             problem=tls.problem,
         )
     if tls.expires_at < now + EXPIRES_SOON_MS:
+        is_urgent = tls.expires_at < now + EXPIRES_NOW_MS
         return _of_admin(
             admin,
-            severity=Severity.WARNING,
+            severity=Severity.ERROR if is_urgent else Severity.WARNING,
             template="The TLS certificate of the admin “%(admin)s” expires in %(days)s days.",
             days=(tls.expires_at - now) // DAY_MS,
         )
