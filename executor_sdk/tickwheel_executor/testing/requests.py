@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,6 +21,7 @@ from tickwheel_shared.protocol import (
 )
 
 _STARTED_AT = time.time()
+_claims = itertools.count(1)
 
 
 class RunFields(TypedDict, total=False):
@@ -94,7 +96,7 @@ def make_request(
     return RunRequest(
         run=run,
         attempt=number,
-        token=f"test-{run}" if number == 1 else f"test-{run}-{number}",
+        token=f"test-{next(_claims)}",  # no two claims have the same one
         job_id=job_id,
         job=handler if job is None else job,
         handler=handler,

@@ -21,13 +21,12 @@ CREDIT = f"UPDATE account SET balance = balance + {MOVED} WHERE id = 2"
 class Bank:
     """Two accounts at a URL of SQLAlchemy."""
 
-    def __init__(self, url: str, **settings: Any) -> None:
-        """`settings` are those of the engine."""
+    def __init__(self, url: str) -> None:
         self.url = sa.make_url(url)
         self.vendor = (
             "mysql" if self.url.get_backend_name() == "mariadb" else (self.url.get_backend_name())
         )
-        self.engine = sa.create_engine(url, poolclass=sa.NullPool, **settings)
+        self.engine = sa.create_engine(url, poolclass=sa.NullPool)
 
     def open(self) -> None:
         with self.engine.begin() as connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from tickwheel_executor import AlreadyDone, Executor, Run
 from tickwheel_executor.receipts import create_receipt_table, purge_receipts, receipt_table_ddl
 from tickwheel_executor.testing import HandlerEnd, run_handler
 
+from . import process_service
 from .bank import CREDIT, DEBIT, Bank, move
 
 KINDS = ("connection", "session", "plain")
@@ -126,6 +128,20 @@ async def test_runs_with_the_same_key_have_one_effect(bank: Bank) -> None:
     assert bank.moves() == (2, 2)
 
 
+async def test_a_test_may_leave_the_run_out(sqlite_url: str) -> None:
+    """Each is another run; only the key says that they have one effect."""
+    bank = Bank(sqlite_url)
+    bank.open()
+
+    def pay(run: Run) -> None:
+        with bank.engine.begin() as connection:
+            run.receipt(connection, key="invoice 3")
+            move(connection)
+
+    assert [settled(await run_handler(pay)) for _ in range(3)] == [False, True, True]
+    assert bank.moves() == (1, 1)
+
+
 async def test_a_handler_goes_on_with_its_next_effect(bank: Bank) -> None:
     def two_payments(run: Run, fail: bool = False) -> int:
         done = 0
@@ -178,7 +194,12 @@ async def test_without_a_transaction_there_is_no_receipt(bank: Bank) -> None:
         with engine.connect() as connection:
             run.receipt(connection)
 
-    for handler in (on_plain, on_sqlalchemy, on_an_engine):
+    def on_an_engine_for_all(run: Run) -> None:
+        engine = sa.create_engine(bank.url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            run.receipt(connection)
+
+    for handler in (on_plain, on_sqlalchemy, on_an_engine, on_an_engine_for_all):
         end = await deliver(handler)
         assert end.outcome == "failed"
         assert "no transaction was begun on this connection" in end.message
@@ -261,6 +282,25 @@ async def test_what_was_lost_before_its_commit_is_done_by_the_next_attempt(bank:
         await run_handler(executor, "dies", run_id=7, attempt=attempt)
     end = await run_handler(executor, "transfer", run_id=7, attempt=3)
     assert (end.outcome, end.message) == ("succeeded", "")
+    assert bank.moves() == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["transfer", "never"])
+def test_handlers_in_processes_of_their_own(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    bank = Bank(sqlite_url)
+    bank.open()
+    monkeypatch.setenv("BANK", str(bank.url.database))
+    executor = Executor("bank", admins=["http://localhost:8500"], token="t" * 40)
+    executor.receipts(process_service.connect)
+    executor.handler("transfer", isolation="process")(process_service.transfer)
+    executor.handler("never", isolation="process")(process_service.never)
+    first = run_handler(executor, "transfer", run_id=7).result()
+    assert first.result not in (None, os.getpid())
+    again = run_handler(executor, name, run_id=7, attempt=2).result()
+    assert (again.outcome, again.result) == ("succeeded", first.result), again
+    assert settled(again)
     assert bank.moves() == (1, 1)
 
 

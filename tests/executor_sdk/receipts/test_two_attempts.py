@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.nightly import IS_NIGHT
 from tickwheel_executor import AlreadyDone, StaleAttemptError
+from tickwheel_executor.receipts import receipt_table_ddl
 from tickwheel_executor.receipts.databases import database_of
 from tickwheel_executor.receipts.receipt import AttemptEffect, claim_effect, write_receipt
 
@@ -255,5 +256,22 @@ def test_without_receipts_two_attempts_do_it_twice(bank: Bank) -> None:
     older, newer, story = two(
         bank, order, level=LEVELS[bank.vendor][0], claims=False, receipts=False
     )
+    assert (older.outcome, newer.outcome) == ("committed", "committed"), story
+    assert bank.moves() == (2, 2)
+
+
+def test_the_key_of_the_table_is_what_holds(bank: Bank) -> None:
+    """Without it, the same two attempts do it twice: the plays above would notice."""
+    vendor: Any = bank.vendor
+    with bank.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE tickwheel_receipt")
+        table = receipt_table_ddl(vendor).split(";\n")[0]
+        keyless = table.replace("    result", "    result_").replace(
+            "PRIMARY KEY (installation, effect)", "result TEXT"
+        )
+        assert keyless.count("KEY") == 0
+        connection.exec_driver_sql(keyless)
+    order = (0,) * 4 + (1,) * 4
+    older, newer, story = two(bank, order, level=LEVELS[bank.vendor][0], claims=False)
     assert (older.outcome, newer.outcome) == ("committed", "committed"), story
     assert bank.moves() == (2, 2)
