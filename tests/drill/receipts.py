@@ -25,7 +25,6 @@ from tickwheel_executor import Executor, Run
 from tickwheel_executor.testing import run_handler
 
 MAX_ATTEMPTS = 50
-LEAST_KILLS = 12  # as many as a handler without a receipt has points
 
 
 @dataclass(slots=True)
@@ -152,14 +151,17 @@ def forked(*about: Any, kill_after: float | None) -> tuple[str, dict[str, Any] |
 
 
 def play(url: str, rules: Rules, *, kills: int, seed: int, first_run: int) -> Tally:
-    """Play runs until so many processes were killed; their ids begin with `first_run`."""
+    """Play runs until every point had its turn, and so many processes were killed.
+
+    `first_run` is the id of the first one.
+    """
     bank, tally, draw = Bank(url), Tally(), random.Random(seed)
     started = time.monotonic()
     _, report = forked(url, rules, 1, first_run, 10**9, kill_after=None)
     seconds = time.monotonic() - started
     points = 1 + (report or {"points": 12})["points"]
     run_id, next_point = first_run, 0
-    while tally.kills < kills:
+    while tally.kills < kills or next_point < points:
         run_id += 1
         tally.runs += 1
         before = bank.moves()
@@ -219,7 +221,7 @@ def main() -> int:
     for game, (name, rules) in enumerate(GAMES.items(), 1):
         if args.short and not (rules.checks or (rules.redelivers and not rules.receipts)):
             continue
-        kills = args.kills // 2 if rules.receipts else max(args.kills // 4, LEAST_KILLS)
+        kills = args.kills // 2 if rules.receipts else args.kills // 4
         tally = play(args.url, rules, kills=kills, seed=args.seed, first_run=game * 1_000_000)
         report[name] = asdict(tally)
         broken |= rules.receipts and bool(

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.nightly import IS_NIGHT, often
 
-KILLS = often(36, by_night=350)  # on each database: more than 1,000 in a night
+KILLS = often(20, by_night=350)  # on each database: more than 1,000 in a night
 
 
 @pytest.mark.slow
