@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.documents import PARTS
-from tests.support.error_codes import PROBLEM, refusals
-from tests.support.made_parts import with_part
-from tests.support.settings_reference import NAMES
+from tests.support.references.error_codes import PROBLEM, refusals
+from tests.support.references.made_parts import with_part
+from tests.support.references.settings_reference import NAMES
 from tickwheel_admin.config_meanings import MEANINGS
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.support import cli_reference, error_codes, settings_reference
-from tests.support.made_parts import with_part
+from tests.support.references import cli_reference, error_codes, settings_reference
+from tests.support.references.made_parts import with_part
 from tickwheel_admin.api.openapi.openapi import openapi
 from tickwheel_admin.channels.webhook.payload import schema
 

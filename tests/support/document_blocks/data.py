@@ -11,7 +11,7 @@ import jsonschema_rs
 import yaml
 
 from tests.support.document_blocks import shell
-from tests.support.settings_reference import definitions
+from tests.support.references.settings_reference import definitions
 from tickwheel_admin.api.gitops.schema import schema_of_documents
 from tickwheel_admin.cli.commands import make_parser
 from tickwheel_admin.domain.errors import InvalidInput

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.admin.cli.client.scripted import Scripted
-from tests.support.cli_reference import PAGE
+from tests.support.references.cli_reference import PAGE
 from tickwheel_admin.cli import main
 from tickwheel_admin.cli.client import exit_codes
 from tickwheel_admin.cli.client.completion.bash import bash_script

@@ -9,7 +9,7 @@ from pathlib import Path
 from tickwheel_admin.cli.client.commands import GROUPS
 from tickwheel_admin.cli.commands import make_parser
 
-PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 # Flags that many commands have are explained once, above.
 _EXPLAINED_ABOVE = {
     True: frozenset(

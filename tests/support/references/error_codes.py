@@ -18,8 +18,8 @@ from pathlib import Path
 from tickwheel_admin.domain import errors
 from tickwheel_admin.web.errors import _HTTP_ERRORS
 
-PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
-_ADMIN = Path(__file__).parents[2] / "admin" / "tickwheel_admin"
+PAGE = Path(__file__).parents[3] / "docs" / "errors.md"
+_ADMIN = Path(__file__).parents[3] / "admin" / "tickwheel_admin"
 # What the commands of the terminal and loops tell; no answer of the API has it.
 _NO_ANSWERS = ("cli", "engine", "store/migrations")
 _INVALID = "Some fields cannot be taken as they are."  # as web.errors.describe says it

@@ -15,7 +15,7 @@ from tickwheel_admin import config
 from tickwheel_admin.cli import commands
 from tickwheel_admin.config_meanings import MEANINGS
 
-PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 NAMES = tuple(name for name in config.Config.__dataclass_fields__ if name != "given_at")
 # A setting whose value may stand in a file has two readers; the second one opens the file.
 _IN_FILES = ("secret_key", "metrics_token")
