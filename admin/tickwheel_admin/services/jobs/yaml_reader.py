@@ -38,6 +38,9 @@ NUMBER = re.compile(
     r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", re.ASCII
 )
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|\r(?!\n)")
+# Since 0.2.6, libyaml looks ahead for the end of a key only so many levels deep, and says this before
+# the first of the levels has reached a reader.
+_TOO_DEEP_FOR_LIBYAML = "exceeded maximum nesting depth"
 _CLOSES = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
 
@@ -83,6 +86,8 @@ def read_yaml_documents(text: str | bytes, *, most: int) -> list[YamlObject]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
+        if error.problem == _TOO_DEEP_FOR_LIBYAML:
+            _refuse_depth(place)
         _refuse_at(
             "yaml.invalid",
             "Line %(line)d, column %(column)d: this is not YAML (%(problem)s).",
@@ -239,11 +244,7 @@ class _Reading:
             self._put(_value_of(event, place))
             return
         if len(self._open) >= MAX_NESTING:
-            _refuse_at(
-                "yaml.too_deep",
-                "Line %(line)d, column %(column)d: this is nested too deeply.",
-                place,
-            )
+            _refuse_depth(place)
         value: dict[str, Any] | list[Any] = {}
         if isinstance(event, yaml.SequenceStartEvent):
             value = []
@@ -311,6 +312,12 @@ def _refuse_reference(event: yaml.Event) -> NoReturn:
         "Line %(line)d, column %(column)d: anchors (&), aliases (*) and merge keys (<<) are not"
         " allowed. Write the value out, or in quotes if it is a text.",
         _place(event),
+    )
+
+
+def _refuse_depth(place: Place) -> NoReturn:
+    _refuse_at(
+        "yaml.too_deep", "Line %(line)d, column %(column)d: this is nested too deeply.", place
     )
 
 

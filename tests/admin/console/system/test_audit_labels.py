@@ -20,6 +20,7 @@ from tickwheel_admin.store.system import audit as store_audit
 PACKAGE = Path(tickwheel_admin.__file__).parent
 # What notes a change, and which of its arguments is the action; services have helpers of this name.
 NOTING = {"write_audit", "NewAudit", "_note", "note", "_change", "_act", "_run", "Done"}
+LOGGING = ("info", "warning", "error")  # what is called is the name of a log event
 FORM = re.compile(r"[a-z_]+\.[a-z_]+").fullmatch  # of actions of nouns that have no words yet, too
 NOUNS = {words.partition(".")[0] for words in audit_labels.action_labels()}
 
@@ -27,7 +28,7 @@ NOUNS = {words.partition(".")[0] for words in audit_labels.action_labels()}
 def written_actions() -> Iterator[str]:
     """Every text in what writes the audit that has the form of an action.
 
-    Names of errors have the same form; those are raised and never noted.
+    Codes of errors and names of log events have the same form; those are never noted.
     """
     for layer in ("services", "store", "engine", "links"):
         for path in sorted((PACKAGE / layer).rglob("*.py")):
@@ -40,8 +41,8 @@ def written_actions() -> Iterator[str]:
                 for call in ast.walk(tree)
                 if isinstance(call, ast.Call) and _called(call) not in NOTING
                 for argument in call.args[:2]
-                if _called(call)[:1].isupper() or _called(call) in ("one", "refuse", "info")
-            }
+                if _called(call)[:1].isupper() or _called(call) in ("one", "refuse", *LOGGING)
+            } | {id(code) for node in ast.walk(tree) for code in _codes(node)}
             noted = {
                 id(argument)
                 for call in ast.walk(tree)
@@ -56,6 +57,14 @@ def written_actions() -> Iterator[str]:
                     and (_is_action(node.value) or (id(node) in noted and FORM(node.value)))
                 ):
                     yield node.value
+
+
+def _codes(node: ast.AST) -> Iterator[ast.expr]:
+    """Codes of errors: the argument `code`, and what an error's `code` is compared with."""
+    if isinstance(node, ast.keyword) and node.arg == "code":
+        yield node.value
+    if isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute):
+        yield from node.comparators if node.left.attr == "code" else ()
 
 
 def _called(call: ast.Call) -> str:
