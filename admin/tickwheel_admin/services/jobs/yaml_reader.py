@@ -38,8 +38,8 @@ NUMBER = re.compile(
     r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", re.ASCII
 )
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|\r(?!\n)")
-# Since 0.2.6, libyaml looks ahead for the end of a key only so many levels deep, and says this before
-# the first of the levels has reached a reader.
+# Since 0.2.6, libyaml looks ahead for the end of a key only so many levels deep, and says this
+# before the first of the levels has reached a reader.
 _TOO_DEEP_FOR_LIBYAML = "exceeded maximum nesting depth"
 _CLOSES = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 
