@@ -57,6 +57,8 @@ def upgrade(engine: sa.Engine) -> bool:
         if before == head():
             return False
         _refuse_foreign(conn, before)
+        if conn.dialect.name == "postgresql":
+            conn.commit()  # each step has a transaction of its own, or none
         config = _config()
         config.attributes["connection"] = conn
         command.upgrade(config, "head")
@@ -128,7 +130,7 @@ def _refuse_foreign(conn: sa.Connection, revision: str | None) -> None:
 
 @contextmanager
 def _locked(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A transaction that no other upgrade of the same database can have at the same time."""
+    """A connection that no other upgrade of the same database can have at the same time."""
     if engine.dialect.name == "sqlite":
         with _begin_sqlite(engine) as conn:
             yield conn
@@ -137,12 +139,13 @@ def _locked(engine: sa.Engine) -> Iterator[sa.Connection]:
         engine.url, poolclass=sa.NullPool, isolation_level="READ COMMITTED"
     )
     try:
-        with unlimited.begin() as conn:
+        with unlimited.connect() as conn:
             if unlimited.dialect.name == "postgresql":
                 _lock_postgresql(conn)
             else:
                 _lock_mysql(conn)
             yield conn
+            conn.commit()
     finally:
         unlimited.dispose()
 
@@ -167,13 +170,18 @@ def _begin_sqlite(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def _lock_postgresql(conn: sa.Connection) -> None:
-    # The lock belongs to the transaction, as the DDL does: a crash undoes both.
-    conn.execute(sa.text(f"SET LOCAL lock_timeout = '{LOCK_WAIT_SECONDS}s'"))
-    try:
-        conn.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _POSTGRESQL_LOCK})
-    except sa.exc.OperationalError as error:
-        raise SchemaError(_lock_text()) from error
-    conn.execute(sa.text(f"SET LOCAL lock_timeout = '{TABLE_LOCK_WAIT_SECONDS}s'"))
+    # The lock belongs to the connection, because an index of a large table is built outside of any
+    # transaction. It is asked for again and again: an index that is built without stopping writers
+    # waits for every statement under way, and so for one that waits for this lock.
+    deadline = time.monotonic() + LOCK_WAIT_SECONDS
+    asked = sa.text("SELECT pg_try_advisory_lock(:key)")
+    while not conn.execute(asked, {"key": _POSTGRESQL_LOCK}).scalar_one():
+        conn.commit()
+        if time.monotonic() > deadline:
+            raise SchemaError(_lock_text())
+        time.sleep(0.1)
+    conn.execute(sa.text(f"SET lock_timeout = '{TABLE_LOCK_WAIT_SECONDS}s'"))
+    conn.commit()
 
 
 def _lock_mysql(conn: sa.Connection) -> None:

@@ -11,6 +11,7 @@ context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=metadata,
     version_table=VERSION_TABLE,
+    transaction_per_migration=True,
 )
 with context.begin_transaction():
     context.run_migrations()
