@@ -2,7 +2,8 @@
 
 A frame is one WebSocket text message: a JSON array of messages. A sender puts everything that it
 has for the peer into one frame, which batches messages without delay. Unknown message types and
-fields are refused: a sender uses nothing newer than the version agreed in hello and welcome.
+fields are refused: a sender uses nothing newer than the version agreed in hello and welcome. Only
+hello may have fields that an admin does not know, because it comes before that.
 """
 
 from __future__ import annotations
@@ -122,8 +123,8 @@ class RunKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 # --- node to admin ---------------------------------------------------------------------------
 
 
-class Hello(Message, frozen=True, kw_only=True, tag="hello"):
-    """First message on every socket."""
+class Hello(Message, frozen=True, kw_only=True, forbid_unknown_fields=False, tag="hello"):
+    """First message on every socket; what a newer node adds to it is ignored."""
 
     versions: list[int]  # protocol versions the node speaks
     executor: str  # must be the executor that the bearer token belongs to

@@ -152,13 +152,16 @@ async def stored_nodes(database: Database) -> int:
     return int(await database.read(lambda conn: conn.execute(count).scalar_one()))
 
 
-@pytest.mark.parametrize(("versions", "agreed"), [([1], 1), ([3, 2, 1], 2)])
+@pytest.mark.parametrize(
+    ("hello", "agreed"),
+    [({"versions": [1]}, 1), ({"versions": [3, 2], "region": "of version 3"}, 2)],
+)
 async def test_a_node_gets_runs_only_after_what_it_holds_is_recorded(
-    admin: Admin, connect: Connect, database: Database, versions: list[int], agreed: int
+    admin: Admin, connect: Connect, database: Database, hello: dict[str, object], agreed: int
 ) -> None:
     run_id = await add_run(database, await add_job(database), jitter_ms=700)
     node = connect()
-    node.pipe.say(HELLO | {"versions": versions})
+    node.pipe.say(HELLO | hello)
     welcome = await node.heard(Welcome)
     assert isinstance(welcome, Welcome)
     assert (welcome.version, welcome.admin) == (agreed, "admin-1")
@@ -221,6 +224,7 @@ async def test_a_bad_first_frame_closes_with_the_place_and_stores_nothing(
     [
         ({"executor": "payroll"}, "wrong_executor", "not to “payroll”"),
         ({"versions": [7]}, "version", "upgrade the admin"),
+        ({"versions": [7], "region": "west"}, "version", "upgrade the admin"),
         ({"versions": [0]}, "version", "upgrade the SDK"),
     ],
 )
