@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -69,9 +70,19 @@ class Cluster:
 
     # --- processes -------------------------------------------------------------------------------
 
-    def command(self, *arguments: str) -> str:
+    def command(self, *arguments: str, code: Path | None = None) -> str:
         """What a `tickwheel` command prints; its failure fails the test."""
-        done = run_command(arguments, os.environ | self._environment())
+        environment = os.environ | self._environment()
+        if code is None:
+            done = run_command(arguments, environment)
+        else:
+            done = subprocess.run(
+                [*TICKWHEEL, *arguments],
+                env=environment | {"PYTHONPATH": str(code)},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
         assert done.returncode == 0, f"tickwheel {arguments[0]}: {done.stdout}{done.stderr}"
         return done.stdout.strip()
 
@@ -82,15 +93,22 @@ class Cluster:
         port: int | None = None,
         public_url: str | None = None,
         environment: Mapping[str, str] | None = None,
+        code: Path | None = None,
     ) -> AdminProcess:
-        """Start an admin and wait until it answers; on `port` it takes a dead one's place."""
+        """Start an admin and wait until it answers; on `port` it takes a dead one's place.
+
+        Args:
+            code: where another version of the packages is (`tests.support.next_version`).
+        """
         chosen = port or free_port()
         arguments = ["serve", "--name", name, "--port", str(chosen), "--log-format", "json"]
         if public_url is not None:
             arguments += ["--public-url", public_url]
         settings = self._environment() | dict(environment or {})
         process: ManagedProcess
-        if self._forks_admins:
+        if code is not None:
+            settings["PYTHONPATH"] = str(code)
+        if self._forks_admins and code is None:
             process = self._enter(ForkedCommand(arguments, self._log(name), environment=settings))
         else:
             process = self._start([*TICKWHEEL, *arguments], name, settings)
@@ -110,11 +128,13 @@ class Cluster:
         wait: bool = True,
         program: Sequence[str] = (str(NODE_PROGRAM),),
         within: Sequence[str] = (),
+        code: Path | None = None,
     ) -> NodeProcess:
         """Start a node that is told of the first admin only: it learns of the others from it.
 
         Args:
             within: a command that runs the one after it, such as `ip netns exec somewhere`.
+            code: where another version of the packages is (`tests.support.next_version`).
         """
         journal = self.directory / f"{name}.journal"
         command = [
@@ -127,7 +147,9 @@ class Cluster:
             "TICKWHEEL_ADMINS": admins or self.admins[0].url,
             "TICKWHEEL_TOKEN": self.executor_token if token is None else token,
             # For programs that are named as modules.
-            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+            "PYTHONPATH": os.pathsep.join(
+                [*([str(code)] if code else []), str(ROOT), os.environ.get("PYTHONPATH", "")]
+            ),
         }
         process = self._start([str(part) for part in command], name, environment)
         node = NodeProcess(name=name, journal=journal, process=process)
