@@ -37,7 +37,9 @@ ORPHANS_SECONDS = 60.0  # between two looks for logs whose nodes are gone
 ORPHAN_LOOKS = 10
 ORPHANS_LOOKED_AT = 5_000  # the oldest ones
 FAILURE_KEPT_SECONDS = 600.0  # in memory
-GIVE_UP_SECONDS = 60.0  # after which the log of an ended run stays as it is, if the node fails
+# For which the executor answers with what is no page of a log, or lines are with the recorder and
+# not stored: then the log stays as it is. Of one that does not answer at all, `ORPHAN_LOOKS` tell.
+GIVE_UP_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -74,7 +76,9 @@ class XxlLogs(Loop):
         self._of_node: Counter[int] = Counter()  # those, by node
         self._turns = asyncio.Semaphore(READ_AT_ONCE)
         self._turns_of_missing = asyncio.Semaphore(READ_OF_MISSING)
-        self._failed_at: dict[tuple[int, int], float] = {}  # first, by (run, attempt)
+        # By (run, attempt): since when there are bad answers, and since when lines are not stored.
+        self._bad_since: dict[tuple[int, int], float] = {}
+        self._held_since: dict[tuple[int, int], float] = {}
         self._rests_until: dict[int, float] = {}  # by node: its last call failed
         self._orphans_at = 0.0  # when they are looked for again
         self._looks: Counter[tuple[int, int]] = Counter()  # at which (run, attempt) was not read
@@ -134,7 +138,8 @@ class XxlLogs(Loop):
         if basket.done:
             await self._nodes.logs_are_read(basket.done)
         for run, attempt, _ in basket.done:
-            self._failed_at.pop((run, attempt), None)
+            self._bad_since.pop((run, attempt), None)
+            self._held_since.pop((run, attempt), None)
 
     async def _end_orphans(self, now: float) -> None:
         oldest = await self._nodes.oldest_logs(limit=ORPHANS_LOOKED_AT)
@@ -142,9 +147,11 @@ class XxlLogs(Loop):
         orphans = [key for key in oldest if self._looks[key] >= ORPHAN_LOOKS]
         for begin in range(0, len(orphans), BATCH):
             await self._nodes.give_up_logs(set(orphans[begin : begin + BATCH]))
-        old = [key for key, at in self._failed_at.items() if now - at > FAILURE_KEPT_SECONDS]
-        for key in old:
-            del self._failed_at[key]
+        if orphans:
+            log.warning("xxl.logs_given_up", logs=len(orphans), run_id=orphans[0][0])
+        for since in (self._bad_since, self._held_since):
+            for key in [key for key, at in since.items() if now - at > FAILURE_KEPT_SECONDS]:
+                del since[key]
 
     async def _read_some(self, node: XxlNode, node_id: int, queue: Sequence[ExpectedLog]) -> None:
         """One after the other; a node that fails is left for a later pass."""
@@ -162,11 +169,12 @@ class XxlLogs(Loop):
                 del self._of_node[node_id]
 
     async def _read_one(self, node: XxlNode, expected: ExpectedLog) -> bool:
-        """Read all that is left of a log, or as much as one turn may; False: the node failed."""
+        """Read all that is left of a log, or as much as one turn may; False: its node is silent."""
         if not self._reader.begin(expected):
             return True
+        key = (expected.run, expected.attempt)
         lines = self._reader.place(expected, expected.lines)
-        if lines > expected.lines and not self._gives_up(expected):
+        if lines > expected.lines and not _is_over(self._held_since, key):
             # The last ones are on their way to the database: a later pass goes on.
             self._reader.end(expected)
             return True
@@ -179,9 +187,13 @@ class XxlLogs(Loop):
                 chars += page.chars
                 lines = page.last
                 is_done = page.is_last or lines >= MAX_LINES
-        except (ConnectionRefused, NotSent, NoAnswer, BadAnswer) as error:
+            self._bad_since.pop(key, None)
+        except (ConnectionRefused, NotSent, NoAnswer):
             is_good = False
-            if self._gives_up(expected):
+        except BadAnswer as error:
+            # Other logs of the node may be good: they are read now, and this one in a while.
+            self._rests_until[expected.node_id] = _now() + REST_SECONDS
+            if _is_over(self._bad_since, key):
                 log.warning("xxl.log_unread", run_id=expected.run, reason=str(error))
                 is_done = True
         except BaseException:
@@ -195,10 +207,11 @@ class XxlLogs(Loop):
             self._basket.done.append((expected.run, expected.attempt, lines))
         return is_good
 
-    def _gives_up(self, expected: ExpectedLog) -> bool:
-        now = _now()
-        first = self._failed_at.setdefault((expected.run, expected.attempt), now)
-        return now - first >= GIVE_UP_SECONDS
+
+def _is_over(since: dict[tuple[int, int], float], key: tuple[int, int]) -> bool:
+    """Whether it goes on for too long; it is noted when it begins."""
+    now = _now()
+    return now - since.setdefault(key, now) >= GIVE_UP_SECONDS
 
 
 def _at_once(node: XxlNode) -> int:

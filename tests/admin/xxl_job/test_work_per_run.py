@@ -64,6 +64,7 @@ class Node:
             executor_id=executor_id, address="http://10.0.0.1:9999", client=ClientKind.JAVA
         )
         self.hangs = False
+        self.broken: set[int] = set()  # runs instead of whose log comes something else
         self.is_admitted = True
         self.answers = asyncio.Event()  # unset: calls wait for it
         self.answers.set()
@@ -79,6 +80,8 @@ class Node:
         await self.answers.wait()
         if self.hangs:
             raise NoAnswer("no answer")
+        if found.run in self.broken:
+            return Reply(200, b"<html>", truncated=False)
         begin = said["fromLineNum"]
         content = "".join(f"{self.line}\n" for _ in range(begin, LINES + 1))
         page = {"fromLineNum": begin, "toLineNum": LINES, "logContent": content, "isEnd": False}
@@ -264,6 +267,47 @@ async def test_a_slow_log_holds_up_no_other(
             recording.cancel()
         await database.close()
     assert set(slow.asked.values()) == {1}, "one call for each log"
+
+
+async def test_the_log_of_a_node_that_is_silent_for_minutes_is_read_when_it_is_back(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that cannot be read at all holds up no other of its node, and is given up."""
+    loop = asyncio.get_running_loop()
+    late = 0.0
+    monkeypatch.setattr(ended_logs, "_now", lambda: loop.time() + late)
+    database = Database(database_url)
+    recording: asyncio.Task[None] | None = None
+    try:
+        await create_schema(database)
+        admin = Admin(database)
+        await admin.engine.membership.enter()
+        session = await admin.add_node(1, slots=100)
+        results = await dispatched(database, admin, session, 10)
+        node = Node(session.node_id, 1)
+        bridge = Bridge(database, admin, [node])
+        recording = asyncio.create_task(admin.engine.recorder.run())
+        await bridge.end_runs([results])
+        node.hangs = True
+        for _ in range(4):
+            late += 100.0
+            await bridge.logs.run_once()
+            assert await database.read(stored) == (0, 10)
+        node.hangs = False
+        node.broken = set(range(1_000, 1_005))
+        late += 30.0
+        await bridge.logs.run_once()
+        assert await database.read(stored) == (5 * LINES, 5)
+        late += 30.0
+        await bridge.logs.run_once()
+        assert await database.read(stored) == (5 * LINES, 5)
+        late += 35.0
+        await bridge.logs.run_once()
+        assert await database.read(stored) == (5 * LINES, 0)
+    finally:
+        if recording is not None:
+            recording.cancel()
+        await database.close()
 
 
 class Entries:
