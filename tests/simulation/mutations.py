@@ -43,7 +43,7 @@ from tickwheel_admin.store.backfills import slices
 from tickwheel_admin.store.database.database import StatementRefused
 from tickwheel_admin.store.database.tables import node as node_table
 from tickwheel_admin.store.database.tables import run as run_table
-from tickwheel_admin.store.runs import follow_ups, inserts
+from tickwheel_admin.store.runs import follow_ups, inserts, logs
 from tickwheel_admin.store.runs import runs as store_runs
 from tickwheel_admin.store.triggers import planning as triggers
 from tickwheel_admin.store.triggers.pauses import ClaimBasis
@@ -501,6 +501,16 @@ def xxl_kills_may_hit_the_next_run() -> None:
     RemoteAttempts.reserve = lambda self, wire_job, until: 0  # type: ignore[method-assign]
 
 
+def xxl_takeovers_share_wire_jobs() -> None:
+    """G14: the first runs after a takeover have wire jobs that the admin before may still kill."""
+    RemoteAttempts.take_over = lambda self, turn, now: None  # type: ignore[method-assign]
+
+
+def xxl_fetched_lines_are_stored_as_they_come() -> None:
+    """What two admins fetch of a log, each in chunks of its own, is stored by both."""
+    logs._uncovered = lambda lines, covered: [lines]
+
+
 def alarm_signals_come_after_the_commit() -> None:
     """G4: what alarms are made of is written by a transaction of its own, a moment later."""
     pending: list[tuple[Any, Any]] = []
@@ -635,5 +645,7 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         xxl_denials_count_while_calls_are_on_their_way,
         xxl_one_denial_is_enough,
         xxl_kills_may_hit_the_next_run,
+        xxl_takeovers_share_wire_jobs,
+        xxl_fetched_lines_are_stored_as_they_come,
     )
 } | AUDIT_MUTATIONS

@@ -262,6 +262,16 @@ MISSED_BY = {
         "xxl_job/test_uncertain_runs.py",
         "test_a_run_without_a_log_is_not_denied_while_its_job_is_busy",
     ),
+    "xxl_takeovers_share_wire_jobs": (
+        ADMIN,
+        "xxl_job/test_uncertain_runs.py",
+        "test_runs_after_a_takeover_have_wire_jobs_that_nobody_else_kills",
+    ),
+    "xxl_fetched_lines_are_stored_as_they_come": (
+        ADMIN,
+        "services/runs/test_log.py",
+        "test_lines_that_two_admins_fetch_are_stored_once[sqlite]",
+    ),
 }
 
 
