@@ -20,6 +20,7 @@ from tickwheel_admin.cli.imports.xxl_job import TOKEN_VARIABLE
 from tickwheel_admin.cli.xxl_job_source import PASSWORD_VARIABLE
 from tickwheel_admin.services.secrets.cipher import new_key
 from tickwheel_admin.store.database.database import Database
+from tickwheel_shared.protocol import MAX_SCRIPT_BYTES
 
 TOKEN = "canary-access-token-7391"
 SHANGHAI = "Asia/Shanghai"
@@ -318,6 +319,44 @@ def test_glue_becomes_a_script_job(command: Command) -> None:
     assert command.rows("SELECT handler FROM job") == [("script",)]
     assert command.rows("SELECT source FROM script_source") == [("echo 你好\n",)]
     assert fates(command.json("--apply")[1]["jobs"]) == {1: "unchanged"}
+
+
+def test_earlier_sources_of_glue_become_revisions(command: Command) -> None:
+    """Each save there keeps the new source, so that the last one is the present one."""
+    with installation(command.theirs, "3.1") as made:
+        made.add_group("billing-app", "Billing")
+        made.add_job(
+            id=1, name="tidy", executor_handler="",
+            glue_type="GLUE_SHELL", glue_source="echo 3\n", glue_remark="third",
+        )  # fmt: skip
+        made.add_job(id=2, name="plain")
+        made.add_glue(1, "echo 1\n", glue_remark="first", update_time="2026-02-03 04:05:06")
+        made.add_glue(1, "echo 1\n", glue_remark="the same again")
+        made.add_glue(1, "x" * (MAX_SCRIPT_BYTES + 1), glue_remark="too large")
+        made.add_glue(1, "puts 1", glue_type="GLUE_RUBY")
+        made.add_glue(1, "print(2)\n", glue_type="GLUE_PYTHON", glue_remark="second")
+        made.add_glue(1, "echo 3\n", glue_remark="third")
+        made.add_glue(2, "echo of a job that is no script any more\n")
+        made.add_glue(77, "echo of a job that is gone\n")
+    told = command.json("--apply")[1]["jobs"]
+    assert fates(told) == {1: "created", 2: "created"}
+    texts = [each["text"] for each in told[0]["notes"] if each["code"] == "script_history"]
+    assert texts == [
+        "2 earlier sources of its script come along as revisions",
+        "2 earlier sources of its script are no scripts here, and are left out",
+    ]
+    assert command.rows("SELECT name, revision FROM job ORDER BY id") == [("tidy", 3), ("plain", 1)]
+    found = command.rows(
+        "SELECT revision, source, config FROM job_revision"
+        " JOIN script_source ON sha256 = script_sha256 ORDER BY revision"
+    )
+    assert [row[:2] for row in found] == [(1, "echo 1\n"), (2, "print(2)\n"), (3, "echo 3\n")]
+    scripts = [json.loads(row[2])["script"] for row in found]
+    assert [each["language"] for each in scripts] == ["shell", "python", "shell"]
+    assert scripts[0]["remark"].startswith("first (2026-0")
+    assert scripts[2]["remark"] == "third"
+    assert fates(command.json("--apply")[1]["jobs"]) == {1: "unchanged", 2: "unchanged"}
+    assert command.rows("SELECT revision FROM job ORDER BY id") == [(3,), (1,)]
 
 
 def test_the_zone_must_be_known(command: Command) -> None:

@@ -33,6 +33,7 @@ class NewImportedJob:
     trigger_ids: Sequence[int]
     detail: Mapping[str, object]  # for the audit, beside the name
     paused: Collection[TriggerSpec] = ()  # those of its triggers that stay paused
+    earlier: Sequence[JobConfig] = ()  # what it said before, oldest first: its first revisions
 
 
 def add_imported_jobs(
@@ -74,7 +75,7 @@ def add_imported_jobs(
         job = Job(
             id=each.job_id,
             executor_id=executor_id,
-            revision=1,
+            revision=len(each.earlier) + 1,
             config=each.config,
             paused=paused,
             created_at=now,
@@ -102,5 +103,8 @@ def add_imported_jobs(
             )
         )
     store_jobs.add_jobs(conn, jobs, by=actor.name)
+    for each in new:
+        for revision, config in enumerate(each.earlier, 1):
+            store_jobs.add_revision(conn, each.job_id, revision, config, now=now, by=actor.name)
     job_triggers.add_triggers(conn, triggers)
     write_audits(conn, actor, audits)

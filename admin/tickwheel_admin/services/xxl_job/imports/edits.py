@@ -187,6 +187,10 @@ def _create(conn: sa.Connection, edit: ImportEdit) -> None:
             audit_id=audit_id,
             trigger_ids=edit.trigger_ids[each.their_id],
             detail={"xxl_job": each.their_id},
+            earlier=[
+                parse_job({**each.raw, "script": script}, Protocol.XXL_JOB)
+                for script in each.earlier_scripts
+            ],
         )
         for each, audit_id in zip(edit.jobs, edit.audit_ids[1:], strict=True)
     ]

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tickwheel_admin.domain.xxl_job.records import ScheduleType, XxlGroup, XxlJob, XxlUser
+from tickwheel_admin.domain.xxl_job.glue import BEAN
+from tickwheel_admin.domain.xxl_job.records import (
+    GlueVersion,
+    ScheduleType,
+    XxlGroup,
+    XxlJob,
+    XxlUser,
+)
 from tickwheel_admin.store.xxl_job.source.connection import Source
 from tickwheel_admin.store.xxl_job.source.tables import (
+    read_glue,
     read_group_tokens,
     read_groups,
     read_jobs,
     read_users,
 )
+
+MOST_VERSIONS = 30  # of one script; XXL-JOB keeps as many
+MAX_GLUE_CHARS = 64 * 1024 * 1024  # of all of them, which are held in memory
 
 
 class NothingToImport(ValueError):
@@ -27,16 +39,42 @@ class XxlInstallation:
     jobs: Sequence[XxlJob]
     users: Sequence[XxlUser]
     tokens: Mapping[int, str] = field(repr=False)  # by group
+    # Sources that script jobs have or had, by job, oldest first.
+    glue: Mapping[int, Sequence[GlueVersion]] = field(repr=False, default_factory=dict)
 
 
 def read_installation(source: Source) -> XxlInstallation:
-    """Groups, jobs and users; raises SourceError."""
+    """Groups, jobs, their scripts and users; raises SourceError."""
+    jobs = list(read_jobs(source, with_source=True))
     return XxlInstallation(
         groups=list(read_groups(source)),
-        jobs=list(read_jobs(source, with_source=True)),
+        jobs=jobs,
         users=list(read_users(source)),
         tokens=read_group_tokens(source),
+        glue=_newest(read_glue(source), {job.id for job in jobs if job.glue_type != BEAN}),
     )
+
+
+def _newest(
+    versions: Iterable[GlueVersion], job_ids: Collection[int]
+) -> dict[int, deque[GlueVersion]]:
+    """The newest versions of each job; when they are too much for the memory, the oldest go."""
+    found: defaultdict[int, deque[GlueVersion]] = defaultdict(deque)
+    order: deque[int] = deque()  # the jobs of all that were found, oldest first
+    chars = 0
+    for each in versions:
+        if each.job_id not in job_ids:
+            continue
+        of_job = found[each.job_id]
+        of_job.append(each)
+        order.append(each.job_id)
+        chars += len(each.source)
+        if len(of_job) > MOST_VERSIONS:
+            order.remove(each.job_id)
+            chars -= len(of_job.popleft().source)
+        while chars > MAX_GLUE_CHARS:
+            chars -= len(found[order.popleft()].popleft().source)
+    return found
 
 
 def chosen_jobs(

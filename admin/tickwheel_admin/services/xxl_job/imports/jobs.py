@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +13,10 @@ from tickwheel_admin.domain.imports.notes import ImportNote, note
 from tickwheel_admin.domain.input.job import job_to_raw
 from tickwheel_admin.domain.schedule.zones import Zone
 from tickwheel_admin.domain.xxl_job.child_links import link_children
+from tickwheel_admin.domain.xxl_job.glue_history import earlier_scripts
 from tickwheel_admin.domain.xxl_job.job_fields import fields_of_job
 from tickwheel_admin.domain.xxl_job.mapping import map_job
-from tickwheel_admin.domain.xxl_job.records import XxlJob
+from tickwheel_admin.domain.xxl_job.records import GlueVersion, XxlJob
 from tickwheel_admin.services.xxl_job.imports.executors import ExecutorPlans
 from tickwheel_admin.services.xxl_job.imports.known import KnownHere
 from tickwheel_admin.services.xxl_job.imports.plan import PlannedExecutor, PlannedJob, kept
@@ -26,11 +27,22 @@ class JobPlans:
     """Plans jobs whose executors are planned."""
 
     def __init__(
-        self, known: KnownHere, executors: ExecutorPlans, *, cron_zone: Zone, now: int
+        self,
+        known: KnownHere,
+        executors: ExecutorPlans,
+        *,
+        glue: Mapping[int, Sequence[GlueVersion]],
+        cron_zone: Zone,
+        now: int,
     ) -> None:
-        """A schedule that never fires after `now`, UTC epoch ms, is left out."""
+        """A schedule that never fires after `now`, UTC epoch ms, is left out.
+
+        Args:
+            glue: scripts that their jobs have or had, by job, oldest first.
+        """
         self._known = known
         self._executors = executors
+        self._glue = glue
         self._cron_zone = cron_zone
         self._now = now
 
@@ -69,7 +81,15 @@ class JobPlans:
             told = note("name_taken", f"another job is called “{planned.name}”: named “{name}”")
             planned = replace(planned, notes=(*planned.notes, told))
         taken[name] = 0
-        return replace(planned, name=name, raw={**mapped.raw, "name": name}, content=content)
+        earlier, notes = earlier_scripts(mapped.raw, self._glue.get(job.id, ()))
+        return replace(
+            planned,
+            name=name,
+            raw={**mapped.raw, "name": name},
+            content=content,
+            earlier_scripts=earlier,
+            notes=(*planned.notes, *notes),
+        )
 
     def _known_job(
         self, planned: PlannedJob, stored: StoredImport, executor: PlannedExecutor

@@ -59,6 +59,8 @@ class PlannedJob:
     content: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
     is_rebased: bool = False  # what counts as imported changes, and nothing else
+    # Scripts that a new job had before, as `raw` has its own, oldest first.
+    earlier_scripts: tuple[Mapping[str, Any], ...] = field(repr=False, default=())
     links: tuple[int, ...] | None = None  # XXL-JOB's ids of its children to be; None: as they are
     notes: tuple[ImportNote, ...] = ()
     reasons: tuple[ImportNote, ...] = ()

@@ -32,7 +32,9 @@ def plan_import(conn: sa.Connection, theirs: XxlInstallation, request: ImportReq
         named = {group.app_name, group.title} & set(request.groups)
         if request.is_whole or group.id in concerned or (named and not request.job_ids):
             executors.add(group)
-    plans = JobPlans(known, executors, cron_zone=request.cron_zone, now=now_ms(conn))
+    plans = JobPlans(
+        known, executors, glue=theirs.glue, cron_zone=request.cron_zone, now=now_ms(conn)
+    )
     planned = plans.link([plans.plan(job) for job in jobs])
     people = theirs.users if request.is_whole else ()
     alive = {job.id for job in theirs.jobs}
