@@ -11,7 +11,9 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.kit.services import ADMIN, World
+from tests.admin.store.alarms.test_alarms import channel
 from tickwheel_admin.cli import main
+from tickwheel_admin.store.alarms.channels import add_channel
 from tickwheel_admin.store.database.database import Database
 
 CRONTAB = """\
@@ -127,6 +129,42 @@ def test_what_changed_on_either_side(crontab: Crontab) -> None:
         " WHERE j.name = 'backup --full'"
     )
     assert json.loads(spec.spec)["expression"] == "31 2 * * *"
+
+
+def test_mailto_becomes_an_alarm_of_each_job(crontab: Crontab) -> None:
+    crontab.file.write_text("MAILTO=ops@example.com\n0 1 * * * one\n0 2 * * * two\n")
+    wants = ("--mail-channel", "ops@example.com=ops")
+    code, out, _ = crontab.run(*wants, "--apply")
+    assert code == 1
+    assert "There is no channel" in " ".join(out.split())
+    assert crontab.rows("SELECT * FROM job") == []
+
+    async def channels() -> None:
+        world = World(f"sqlite:///{crontab.data_dir / 'tickwheel.db'}")
+        for number, name in ((1, "ops"), (2, "night")):
+            await world.database.run(add_channel, channel(number, name=name), now=world.now)
+        world.close()
+
+    def told() -> list[tuple[str, str, list[int]]]:
+        rows = crontab.rows(
+            "SELECT j.name, r.kind, r.channels FROM alarm_rule r JOIN job j ON j.id = r.job_id"
+            " WHERE r.deleted_at = 0 ORDER BY j.name"
+        )
+        return [(row.name, row.kind, json.loads(row.channels)) for row in rows]
+
+    asyncio.run(channels())
+    assert crontab.run(*wants, "--apply")[0] == 0
+    assert told() == [("one", "failed", [1]), ("two", "failed", [1])]
+    assert crontab.fates(*wants) == ["unchanged", "unchanged"]
+    # Another channel is a change of the jobs; so is an alarm that an earlier import did not make.
+    code, plan = crontab.json("--mail-channel", "night", "--apply")
+    assert [each["changes"] for each in plan["jobs"]] == [["alarms"], ["alarms"]]
+    assert told() == [("one", "failed", [2]), ("two", "failed", [2])]
+    assert crontab.run("--apply")[0] == 0
+    assert told() == []
+    assert crontab.run("--mail-channel", "night", "--apply")[0] == 0
+    assert told() == [("one", "failed", [2]), ("two", "failed", [2])]
+    assert crontab.run("--mail-channel", "ops@example.com=")[0] == 2
 
 
 def test_more_lines_than_are_planned_at_once(crontab: Crontab) -> None:

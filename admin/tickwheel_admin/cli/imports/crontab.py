@@ -96,6 +96,14 @@ def register(commands: Subparsers) -> None:
         help="let a job run on nodes only that have its user as this label",
     )
     command.add_argument(
+        "--mail-channel",
+        action="append",
+        default=[],
+        metavar="[ADDRESS=]CHANNEL",
+        help="a channel of alarms for failures of jobs with this address in MAILTO, or with any"
+        " that has no channel of its own; again for more (default: nobody is told)",
+    )
+    command.add_argument(
         "--source",
         metavar="NAME",
         help="names the machine, so that another import of it finds its jobs again",
@@ -122,7 +130,11 @@ class _Crontabs:
     def __init__(self, args: argparse.Namespace, zone: str) -> None:
         self.name = args.source or "crontab"
         self.title = f"crontab, schedules in {zone}"
-        rules = CrontabRules(timezone=zone, user_label=args.user_label)
+        rules = CrontabRules(
+            timezone=zone,
+            user_label=args.user_label,
+            mail_channels=_mail_channels(args.mail_channel),
+        )
         self._jobs: list[ForeignJob] = []
         remarks: list[ImportNote] = []
         sources: list[str] = []
@@ -154,6 +166,18 @@ class _Crontabs:
     def pages(self) -> Iterator[Sequence[ForeignJob]]:
         for start in range(0, len(self._jobs), PAGE):
             yield self._jobs[start : start + PAGE]
+
+
+def _mail_channels(given: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in given:
+        # No address has a "=" behind its "@", and names of channels may have any.
+        head, equals, tail = each.partition("=")
+        address, name = (head, tail) if equals and "@" in head else ("", each)
+        if not name.strip():
+            raise Failure(f"--mail-channel {each[:80]}: write CHANNEL, or ops@example.com=CHANNEL")
+        found[address.strip()] = name.strip()
+    return found
 
 
 _STDIN = Path("-")

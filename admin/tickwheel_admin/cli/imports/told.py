@@ -13,6 +13,8 @@ LEGEND = "+ create   ~ change   = unchanged   ! cannot"
 
 def wrapped(text: str, indent: str) -> list[str]:
     """A paragraph of 80 columns, where names allow it."""
+    if 0 < len(text) <= WIDTH and text.isprintable():  # most are, and are told by the ten thousand
+        return [text.rstrip()]
     return textwrap.wrap(
         text, WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
     )

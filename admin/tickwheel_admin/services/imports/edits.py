@@ -44,6 +44,7 @@ class PageEdit:
     audit_ids: Sequence[int]  # one for each job
     job_ids: Sequence[int]  # one for each job; that of a changed one is not used
     trigger_ids: Sequence[Sequence[int]]  # for each job, one for each trigger
+    rule_ids: Sequence[Sequence[int]]  # for each job, one for each alarm
 
 
 def write_page(conn: sa.Connection, edit: PageEdit, run_ids: Sequence[int]) -> None:
@@ -89,6 +90,7 @@ def _create(conn: sa.Connection, edit: PageEdit) -> None:
             job_id=edit.job_ids[place],
             audit_id=edit.audit_ids[place],
             trigger_ids=edit.trigger_ids[place],
+            rule_ids=edit.rule_ids[place],
             detail={"imported_from": each.of.source},
             paused=each.paused,
         )
@@ -116,6 +118,7 @@ def _change(conn: sa.Connection, edit: PageEdit, run_ids: Sequence[int]) -> None
             actor=edit.actor,
             audit_id=edit.audit_ids[place],
             trigger_ids=edit.trigger_ids[place],
+            rule_ids=edit.rule_ids[place],
             run_ids=run_ids[number * share : (number + 1) * share],
         )
         try:

@@ -107,7 +107,8 @@ class ForeignImports:
             jobs=wanted,
             audit_ids=await self._ids.take_many("audit", len(wanted)),
             job_ids=await self._ids.take_many("job", len(wanted)),
-            trigger_ids=await self._trigger_ids(wanted),
+            trigger_ids=await self._ids_of("trigger", "triggers", wanted),
+            rule_ids=await self._ids_of("alarm_rule", "alarms", wanted),
         )
 
         async def write(run_ids: Sequence[int]) -> None:
@@ -121,7 +122,12 @@ class ForeignImports:
         for topic in (JOBS, TRIGGERS):
             self._events.publish(topic)
 
-    async def _trigger_ids(self, jobs: Sequence[PlannedImport]) -> list[list[int]]:
-        counts = [len(each.raw["triggers"]) for each in jobs]
-        ids = iter(await self._ids.take_many("trigger", sum(counts)))
+    async def _ids_of(
+        self, kind: str, field: str, jobs: Sequence[PlannedImport]
+    ) -> list[list[int]]:
+        """New ids, for each job as many as this list of it is long."""
+        counts = [len(each.raw[field]) for each in jobs]
+        if not any(counts):
+            return [[] for _ in jobs]
+        ids = iter(await self._ids.take_many(kind, sum(counts)))
         return [[next(ids) for _ in range(count)] for count in counts]

@@ -12,6 +12,7 @@ from tickwheel_admin.domain.jobs.job import Job, JobConfig
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.handlers.scripts import check_script, noted
+from tickwheel_admin.services.jobs.alarm_rules import plan_rules, write_rules
 from tickwheel_admin.services.jobs.checks import name_taken
 from tickwheel_admin.services.runs.secret_references import check_secret_references
 from tickwheel_admin.services.triggers.cutover import new_triggers
@@ -31,6 +32,7 @@ class NewImportedJob:
     job_id: int
     audit_id: int
     trigger_ids: Sequence[int]
+    rule_ids: Sequence[int] = ()  # one for each of its alarms
     detail: Mapping[str, object]  # for the audit, beside the name
     paused: Collection[TriggerSpec] = ()  # those of its triggers that stay paused
     earlier: Sequence[JobConfig] = ()  # what it said before, oldest first: its first revisions
@@ -54,7 +56,7 @@ def add_imported_jobs(
     Raises:
         Conflict: job.name_taken.
         InvalidInput: trigger.never_fires; script.forbidden; a reference to a secret that the
-            executor does not have.
+            executor does not have; a channel of alarms that is not there; too many rules.
         NotAllowed: there is a script, and this person may not give one.
     """
     with_script = [each.config for each in new if each.config.script is not None]
@@ -99,7 +101,7 @@ def add_imported_jobs(
                 action="job.created",
                 executor_id=executor_id,
                 object_id=job.id,
-                detail={"name": each.config.name, **each.detail, **noted(each.config)},
+                detail={"name": each.config.name, **each.detail, **_noted(each.config)},
             )
         )
     store_jobs.add_jobs(conn, jobs, by=actor.name)
@@ -107,4 +109,14 @@ def add_imported_jobs(
         for revision, config in enumerate(each.earlier, 1):
             store_jobs.add_revision(conn, each.job_id, revision, config, now=now, by=actor.name)
     job_triggers.add_triggers(conn, triggers)
+    for each in new:
+        rules = plan_rules(conn, each.job_id, (), each.config.alarms, rule_ids=each.rule_ids)
+        write_rules(conn, rules, now=now)
     write_audits(conn, actor, audits)
+
+
+def _noted(config: JobConfig) -> dict[str, object]:
+    detail: dict[str, object] = dict(noted(config))
+    if config.alarms:
+        detail["alarms"] = {"added": [alarm.name for alarm in config.alarms]}
+    return detail

@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.alarms.job_alarm import JobAlarm
 from tickwheel_admin.domain.calendars.calendar import Calendar
+from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.imports.fate import Fate
 from tickwheel_admin.domain.imports.foreign import ForeignJob, note_of_problem
 from tickwheel_admin.domain.imports.merge import ImportKind, merge_fields
@@ -21,6 +23,7 @@ from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.services.handlers.known import is_offered
+from tickwheel_admin.services.jobs.alarm_rules import look_at_alarms
 from tickwheel_admin.store.calendars.calendars import read_calendars
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.executors import allows_scripts, offered_handlers
@@ -131,6 +134,7 @@ class _Page:
         self._planner = planner
         self._jobs = jobs
         self._now = now_ms(conn)
+        self._alarms: dict[str, tuple[ImportNote, ...]] = {}
         self._stored: dict[tuple[str, int], StoredImport] = {}
         by_source: defaultdict[str, list[int]] = defaultdict(list)
         for job in jobs:
@@ -176,7 +180,9 @@ class _Page:
         theirs = job_to_raw(config)
         theirs.pop("children")
         if stored is not None:
-            return self._known(planned, stored, theirs)
+            return self._known(planned, stored, config, theirs)
+        if untold := self._alarm_problems(config, before=()):
+            return replace(planned, reasons=untold)
         name = self._planner.free_name(config.name, self._taken_by(config.name), None)
         if name != config.name:
             told = note("name_taken", f"another job is called so: this one becomes “{name}”")
@@ -228,8 +234,25 @@ class _Page:
         found = store_jobs.jobs_named(self._conn, self._planner.executor_id, marked)
         return {**found, name: self._taken[name]}
 
+    def _alarm_problems(
+        self, config: JobConfig, *, before: Sequence[JobAlarm]
+    ) -> tuple[ImportNote, ...]:
+        """Channels and calendars of its alarms that are not there; few alarms differ."""
+        key = repr((before, config.alarms))
+        if key not in self._alarms:
+            self._alarms[key] = ()
+            try:
+                look_at_alarms(self._conn, 0, before, config.alarms)
+            except InvalidInput as error:
+                self._alarms[key] = tuple(note_of_problem(each) for each in error.problems)
+        return self._alarms[key]
+
     def _known(
-        self, planned: PlannedImport, stored: StoredImport, theirs: dict[str, Any]
+        self,
+        planned: PlannedImport,
+        stored: StoredImport,
+        wanted: JobConfig,
+        theirs: dict[str, Any],
     ) -> PlannedImport:
         config, brief = self._configs.get(stored.our_id), self._brief.get(stored.our_id)
         if config is None or brief is None:
@@ -241,6 +264,10 @@ class _Page:
         named = mine["name"] == stored.content["name"]
         seen = _kept_of(mine) | ({"name": base["name"]} if named else {})
         merge = merge_fields(base, _kept_of(theirs), seen)
+        if "alarms" in merge.changed:
+            untold = self._alarm_problems(wanted, before=config.alarms)
+            if untold:
+                return replace(planned, reasons=untold)
         name = config.name
         if "name" in merge.changed:
             name = self._planner.free_name(

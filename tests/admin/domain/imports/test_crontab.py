@@ -113,6 +113,31 @@ def test_clocks_change_as_for_cron(schedule: str, gap: str, overlap: str) -> Non
     assert (trigger["gap"], trigger["overlap"]) == (gap, overlap)
 
 
+def test_mailto_becomes_an_alarm_where_a_channel_is_named() -> None:
+    text = (
+        "MAILTO=ops@example.com, night@example.com\n0 1 * * * one\n"
+        "MAILTO=root\n0 2 * * * two\n"
+        'MAILTO=""\n0 3 * * * three\n'
+    )
+    named = {"ops@example.com": "ops", "night@example.com": "ops"}
+
+    def alarms(**rules: Any) -> list[list[str] | None]:
+        told = [found.raw.get("alarms") for found in jobs(text, **rules)]
+        return [None if each is None else each[0]["channels"] for each in told]
+
+    assert alarms() == [None, None, None]
+    assert alarms(mail_channels=named) == [["ops"], None, None]
+    both = named | {"": "team"}
+    assert alarms(mail_channels=both) == [["ops"], ["team"], None]
+    assert alarms(mail_channels={"": "team"}) == [["team"], ["team"], None]
+    first, second, third = jobs(text, mail_channels=named)
+    assert first.raw["alarms"] == [{"kind": "failed", "channels": ["ops"]}]
+    assert not read_job({"name": first.name, **first.raw})[1]
+    assert {each.code for each in first.notes} == {"mail_alarm", "home"}
+    assert {each.code for each in second.notes} == {"mail", "home"}
+    assert {each.code for each in third.notes} == {"home"}
+
+
 def test_what_looks_like_a_secret_is_text() -> None:
     found = job("KEY=${secret.MAIL}\nTWICE=$${secret.MAIL}\n@daily mail a%x ${secret.MAIL}")
     config, problems = read_job({"name": found.name, **found.raw})

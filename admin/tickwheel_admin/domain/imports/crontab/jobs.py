@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tickwheel_admin.domain.imports.crontab.environment import JobVariables, variables_of_job
@@ -43,6 +43,8 @@ class CrontabRules:
 
     timezone: str  # of the machine, in which cron reads schedules
     user_label: str | None = None  # a node must have the user as this label; None: any node
+    # Names of channels by address of MAILTO; that of "" is for every other address.
+    mail_channels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,10 @@ def _job(file: CrontabFile, entry: CrontabEntry, key: str, rules: CrontabRules) 
     }
     if entry.user and rules.user_label is not None:
         raw["selector"] = f"{rules.user_label}={entry.user}"
+    mailed = _mailed(entry, rules)
+    if mailed.channels:
+        raw["alarms"] = [{"kind": "failed", "channels": list(mailed.channels)}]
+    notes += mailed.notes
     notes += _remarks(entry, rules)
     for name in variables.left_out:
         notes.append(note("variable", f"no job can set the variable {shortened(name)}: left out"))
@@ -171,11 +177,40 @@ def _trigger(entry: CrontabEntry, rules: CrontabRules, notes: list[ImportNote]) 
     return trigger
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mailed:
+    """What becomes of MAILTO."""
+
+    channels: tuple[str, ...] = ()
+    notes: tuple[ImportNote, ...] = ()
+
+
+def _mailed(entry: CrontabEntry, rules: CrontabRules) -> _Mailed:
+    """An alarm in place of mails: cron mails whatever is printed, here failures are told."""
+    addresses = entry.environment.get("MAILTO", "").replace(",", " ").split()
+    channels: dict[str, None] = {}  # each once, in the order of the addresses
+    untold: list[str] = []
+    for address in addresses:
+        name = rules.mail_channels.get(address) or rules.mail_channels.get("")
+        if name is None:
+            untold.append(address)
+        else:
+            channels[name] = None
+    notes: list[ImportNote] = []
+    if channels:
+        text = f"its failures are told in {', '.join(channels)} (MAILTO); its output is in its log"
+        notes.append(note("mail_alarm", text))
+    if untold:
+        to = shortened(", ".join(untold))
+        text = (
+            f"its output is not mailed to {to} (MAILTO): see its log; --mail-channel makes alarms"
+        )
+        notes.append(note("mail", text))
+    return _Mailed(channels=tuple(channels), notes=tuple(notes))
+
+
 def _remarks(entry: CrontabEntry, rules: CrontabRules) -> Iterator[ImportNote]:
     environment = entry.environment
-    if mail := environment.get("MAILTO"):
-        text = f"its output is not mailed to {shortened(mail)} (MAILTO): see its log here"
-        yield note("mail", text)
     if zone := environment.get("CRON_TZ"):
         text = f"CRON_TZ={shortened(zone)} is its time zone, as in cronie; Debian's cron has none"
         yield note("cron_tz", text)

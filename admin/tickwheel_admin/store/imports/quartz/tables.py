@@ -158,6 +158,7 @@ def _trigger(row: Any) -> QuartzTrigger:
 def _whole_trigger(row: Any) -> QuartzTrigger:
     kind = str(row["t_trigger_type"])
     prefix = _TABLE_OF_KIND.get(kind, "simprop_triggers") + "_"
+    own = [name for name in row if name.startswith(prefix)]
     next_at = int(row["t_next_fire_time"] or -1)
     return QuartzTrigger(
         name=str(row["t_trigger_name"]),
@@ -172,11 +173,7 @@ def _whole_trigger(row: Any) -> QuartzTrigger:
         misfire=int(row["t_misfire_instr"] or 0),
         calendar=row["t_calendar_name"] or None,
         data=_bytes(row["t_job_data"]),
-        own={
-            name.removeprefix(prefix): value
-            for name, value in row.items()
-            if name.startswith(prefix)
-        },
+        own={name.removeprefix(prefix): row[name] for name in own},
     )
 
 
