@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.admin.kit.clock import Clock
+from tests.admin.kit.clock import Clock, turn_clock_of_server
 from tests.admin.kit.engine import Admin, FakeSession
 from tests.admin.kit.served import Served, served
 from tests.admin.kit.services import World
@@ -56,15 +56,23 @@ def clock() -> Clock:
 
 @pytest.fixture
 def turned_clock(request: pytest.FixtureRequest) -> Clock | None:
-    """`clock` is the database's time where tests are marked `turned_clock`, else it has its own."""
+    """`clock` is the database's time where tests are marked `turned_clock`, else it has its own.
+
+    That of SQLite; of MariaDB and PostgreSQL as well with `turned_clock(of_servers=True)`.
+    """
     marker = request.node.get_closest_marker("turned_clock")
     is_turned = marker is not None and marker.args != (False,)
     return request.getfixturevalue("clock") if is_turned else None
 
 
 @pytest.fixture
-async def database(store_url: str, turned_clock: Clock | None) -> AsyncIterator[Database]:
+async def database(
+    request: pytest.FixtureRequest, store_url: str, turned_clock: Clock | None
+) -> AsyncIterator[Database]:
     database = Database(store_url, clock=turned_clock)
+    marker = request.node.get_closest_marker("turned_clock")
+    if turned_clock is not None and marker.kwargs.get("of_servers"):
+        turn_clock_of_server(database, turned_clock)
     yield database
     await database.close()
 

@@ -207,6 +207,26 @@ def test_quiet_hours_end(now: str, until: str) -> None:
     assert quiet_until(quiet, at(now), calendar=WORKDAYS) == at(until)
 
 
+@pytest.mark.parametrize(
+    ("to_time", "now", "until"),
+    [
+        # Clocks jump from 02:00 to 03:00, which is 01:00 UTC.
+        ("06:00:00", "2026-03-28T22:30", "2026-03-29T04:00"),
+        ("06:00:00", "2026-03-29T01:00", "2026-03-29T04:00"),
+        ("02:30:00", "2026-03-28T22:30", "2026-03-29T01:00"),  # not shown: where they go on
+        ("02:30:00", "2026-03-29T01:00", "2026-03-29T01:00"),
+        # From 03:00 back to 02:00, which is 01:00 UTC: 02:30 is shown twice.
+        ("06:00:00", "2026-10-24T21:00", "2026-10-25T05:00"),
+        ("02:30:00", "2026-10-24T21:00", "2026-10-25T00:30"),
+        ("02:30:00", "2026-10-25T00:45", "2026-10-25T00:45"),
+        ("02:30:00", "2026-10-25T01:10", "2026-10-25T01:30"),  # they show 02:10 once more
+    ],
+)
+def test_quiet_hours_in_nights_in_which_clocks_change(to_time: str, now: str, until: str) -> None:
+    quiet = QuietHours(from_time="22:00:00", to_time=to_time, timezone=BERLIN)
+    assert quiet_until(quiet, at(now, "UTC")) == at(until, "UTC")
+
+
 def test_hours_that_never_end_hold_nothing_back() -> None:
     spec = CalendarSpec(sense=CalendarSense.INCLUDE, dates=("1990-01-01",))
     never = Calendar(name="never", version=1, spec=spec)

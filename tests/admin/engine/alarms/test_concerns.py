@@ -15,7 +15,7 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.jobs.declared import forget_declared, write_declared
 
-pytestmark = pytest.mark.turned_clock
+pytestmark = [pytest.mark.turned_clock(of_servers=True), pytest.mark.every_database(nightly=True)]
 
 
 @pytest.fixture

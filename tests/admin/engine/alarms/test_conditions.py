@@ -18,7 +18,7 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.overview import alarm_facts
 
-pytestmark = pytest.mark.turned_clock
+pytestmark = [pytest.mark.turned_clock(of_servers=True), pytest.mark.every_database(nightly=True)]
 
 
 @pytest.fixture

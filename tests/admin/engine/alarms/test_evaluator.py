@@ -21,7 +21,7 @@ from tickwheel_admin.store.alarms.rules import delete_rule
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 
-pytestmark = pytest.mark.turned_clock
+pytestmark = [pytest.mark.turned_clock(of_servers=True), pytest.mark.every_database(nightly=True)]
 
 
 # Clocks go forward in the first of these nights, and back in the second.

@@ -24,7 +24,7 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_shared.protocol import Outcome
 
-pytestmark = pytest.mark.turned_clock
+pytestmark = [pytest.mark.turned_clock(of_servers=True), pytest.mark.every_database(nightly=True)]
 
 LATE, SLOW = AlarmKind.STARTED_LATE, AlarmKind.SLOW
 SETTLED_S = 601

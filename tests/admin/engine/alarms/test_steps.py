@@ -18,7 +18,7 @@ from tickwheel_admin.domain.workflows.graph import JobStep, SubWorkflow
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 
-pytestmark = pytest.mark.turned_clock
+pytestmark = [pytest.mark.turned_clock(of_servers=True), pytest.mark.every_database(nightly=True)]
 
 FAR: list[dict[str, Any]] = [
     {},
