@@ -40,6 +40,7 @@ class ClaimResult:
     claimed: int = 0
     claimed_at: int = 0  # `dispatched_at` of what was claimed
     settled: int = 0  # runs that were expanded, skipped, parked or put off
+    steps: int = 0  # of workflows that have begun
     stopping: bool = False  # live runs were asked to end for newer ones
     blocked: bool = False  # runs are due that no node has a slot for
     crowded: bool = False  # so many that some were put off
@@ -78,7 +79,7 @@ def _write(
     traces = ClaimTraces(context.tracer)
     moves = traces.begin(_merged(decisions.moves))
     if moves:
-        _move(conn, moves, inputs, context, taken_ids=len(decisions.shards))
+        result.steps = _move(conn, moves, inputs, context, taken_ids=len(decisions.shards))
     wanted = {node_id: len(placed) for node_id, placed in decisions.placed.items()}
     taken = take_slots(conn, wanted, now=inputs.now) if wanted else {}
     result.outrun = taken != wanted
@@ -125,9 +126,10 @@ def _move(
     context: ClaimContext,
     *,
     taken_ids: int,
-) -> None:
+) -> int:
+    """Returns how many steps of workflows have begun."""
     try:
-        move_with_follow_ups(
+        followed = move_with_follow_ups(
             conn,
             moves,
             configs=context.configs,
@@ -136,6 +138,7 @@ def _move(
         )
     except TooFewIds as more:  # a skipped shard may be the last of its fire, which has children
         raise TooFewIds(inputs.used_ids + taken_ids + more.count) from more
+    return followed.steps
 
 
 def _requests(

@@ -19,7 +19,7 @@ from tickwheel_admin.engine.ports import ClaimTime, NodeLinks, RunTracer
 from tickwheel_admin.services.events.events import CANCEL, RUNS, Events
 from tickwheel_admin.services.secrets.values import SecretReader
 from tickwheel_admin.store.database.database import Store
-from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.database.ids import Ids, IdsAhead
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.jobs.scripts import ScriptSources
 from tickwheel_admin.store.runs.due import due_executors, executors_with_due_workflows
@@ -73,6 +73,7 @@ class Dispatcher(Loop):
         self._looks: dict[int, int] = {}  # executor -> batches to search, if several
         self._store = store
         self._ids = ids
+        self._ids_ahead = IdsAhead()  # for the first steps of workflows
         self._links = links
         self._events = events
         self._random = random
@@ -164,7 +165,8 @@ class Dispatcher(Loop):
                 replace(context, run_ids=run_ids),
             )
 
-        claims = await self._ids.run_with_ids("run", claim)
+        claims = await self._ids.run_with_ids("run", claim, at_first=self._ids_ahead.count)
+        self._ids_ahead.used(claims.steps)
         committed_at = asyncio.get_running_loop().time()
         self._blocked = self._blocked or claims.blocked
         self._send(claims, ClaimTime(claims.claimed_at, asked_at))

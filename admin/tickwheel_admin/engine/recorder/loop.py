@@ -17,7 +17,7 @@ from tickwheel_admin.engine.recorder.inbox import Inbox
 from tickwheel_admin.engine.recorder.transaction import RecordResult, record
 from tickwheel_admin.services.events.events import QUEUED, RUNS, TRIGGERS, Events, log_topic
 from tickwheel_admin.store.database.database import DatabaseUnavailable, Store
-from tickwheel_admin.store.database.ids import Ids
+from tickwheel_admin.store.database.ids import Ids, IdsAhead
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_shared.protocol import (
     FromNode,
@@ -58,7 +58,7 @@ class Recorder(Loop):
         self._events = events
         self._configs = configs
         self._waiting = Inbox()
-        self._ids_at_first = 0
+        self._ids_ahead = IdsAhead()
         self._recorded = asyncio.Event()  # set, and replaced, when there may be room again
 
     def receive(self, session: Session, messages: Sequence[FromNode | StoredFirst]) -> None:
@@ -110,10 +110,11 @@ class Recorder(Loop):
                 before_commit("recording", record), batch, self._configs, run_ids
             )
 
-        # Steps follow steps: as many ids as the last batch took are at hand, lest each transaction
+        # Steps follow steps: as many ids as batches of late took are at hand, lest each transaction
         # that lets workflows go on be begun twice.
-        recorded = await self._ids.run_with_ids("run", write, at_first=self._ids_at_first)
-        self._ids_at_first = recorded.steps
+        recorded = await self._ids.run_with_ids("run", write, at_first=self._ids_ahead.count)
+        if recorded.freed:  # runs have ended, so steps could follow
+            self._ids_ahead.used(recorded.steps)
         committed_at = asyncio.get_running_loop().time()
         ignored = Counter(session for _, session, _ in recorded.ignored)
         _log_dropped(self._waiting.rate(ignored, batch))

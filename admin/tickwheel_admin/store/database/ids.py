@@ -33,6 +33,25 @@ class TooFewIds(Exception):
         super().__init__(f"{count} ids are needed")
 
 
+class IdsAhead:
+    """How many ids transactions of a kind are given before they ask: as many as one used of late.
+
+    One that has too few is begun twice; of one that has too many, the rest is lost.
+    """
+
+    def __init__(self) -> None:
+        self._most = 0.0
+
+    @property
+    def count(self) -> int:
+        """How many the next one is given."""
+        return round(self._most)
+
+    def used(self, count: int) -> None:
+        """A transaction has used so many: what is more than that is forgotten little by little."""
+        self._most = max(count, self._most * 7 / 8)
+
+
 class Ids:
     """Numbers per name (a table's name), from 1. Ids left in a block at a restart are not used."""
 

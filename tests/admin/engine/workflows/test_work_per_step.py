@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import wraps
+from types import ModuleType
+from typing import Any
+
 import pytest
 
 from tests.admin.kit.engine import admin_with_node
@@ -10,8 +14,11 @@ from tests.admin.kit.rows import ask, get_run
 from tests.admin.kit.work_counter import Work, counted
 from tests.admin.kit.workflows import add_workflow, step
 from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.engine.dispatcher import loop as dispatcher
 from tickwheel_admin.engine.dispatcher.loop import Dispatcher
+from tickwheel_admin.engine.recorder import loop as recorder
 from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.ids import IdsAhead, TooFewIds
 
 FEW, MANY = 2, 40
 ROUNDS = 3  # of the graph below
@@ -54,3 +61,53 @@ async def test_steps_of_many_workflows_take_no_more_statements_than_those_of_a_f
         assert many[name].statements <= most * ROUNDS, name
         assert many[name].statements <= few[name].statements + 6, name
         assert many[name].sets <= many[name].statements, f"{name}: rows are sent one by one"
+
+
+async def test_transactions_of_steps_are_not_begun_twice(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin, node = await admin_with_node(database, slots=60)
+    graph = (step("first"), *(step(f"middle-{n}", "first") for n in range(3)))
+    job_id = await add_workflow(database, *graph, executor_id=node.executor_id)
+    twice: list[str] = []
+    _note_repeats(monkeypatch, dispatcher, "claim_queued_runs", twice)
+    _note_repeats(monkeypatch, recorder, "record", twice)
+
+    async def play(count: int) -> None:
+        for _ in range(count):
+            await ask(database, job_id)
+        while requests := await admin.dispatch_all(node):
+            await admin.say(node, *map(accepted, requests))  # by itself: nothing has ended
+            await admin.say(node, *map(result, requests))
+
+    await play(10)
+    assert sorted(twice) == ["claim_queued_runs", "record"], "nothing was known of them"
+    for count in (5, 3):
+        await play(count)
+    assert len(twice) == 2
+
+
+def _note_repeats(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, twice: list[str]
+) -> None:
+    original = getattr(module, name)
+
+    @wraps(original)
+    def noted(*args: Any, **named: Any) -> Any:
+        try:
+            return original(*args, **named)
+        except TooFewIds:
+            twice.append(name)
+            raise
+
+    monkeypatch.setattr(module, name, noted)
+
+
+def test_ids_that_nobody_uses_any_more_are_forgotten() -> None:
+    ahead = IdsAhead()
+    ahead.used(1_000)
+    ahead.used(10)
+    assert 500 < ahead.count < 1_000
+    for _ in range(60):
+        ahead.used(0)
+    assert ahead.count == 0, "runs outside workflows pay nothing"
