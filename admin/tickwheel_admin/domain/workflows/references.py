@@ -8,7 +8,9 @@ from functools import lru_cache
 from tickwheel_admin.domain.workflows.graph import Approval, Step, Wait
 from tickwheel_shared.workflows.conditions import compile_condition
 from tickwheel_shared.workflows.paths import Path, step_of
-from tickwheel_shared.workflows.values import references_in
+from tickwheel_shared.workflows.values import names_values, references_in
+
+_NONE = frozenset[str]()
 
 
 def steps_named(step: Step) -> frozenset[str]:
@@ -22,7 +24,19 @@ def results_named(step: Step, *, has_begun: bool) -> frozenset[str]:
     Args:
         has_begun: only items are to begin: its condition has been asked, and its list is kept.
     """
+    if names_nothing(step):  # as most, and this is asked of each that begins
+        return _NONE
     return _steps(_paths_of(step, has_begun=has_begun), with_results=True)
+
+
+def names_nothing(step: Step) -> bool:
+    """Whether it is certain that a step reads no other one."""
+    return (
+        step.when is None
+        and step.for_each is None
+        and not isinstance(step.body, Approval | Wait)
+        and not names_values(step.parameters)
+    )
 
 
 def _paths_of(step: Step, *, has_begun: bool) -> frozenset[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
@@ -34,31 +34,25 @@ class StructReader(Generic[T]):
     ) -> list[T]:
         """Those that a select of `columns` finds, in its order."""
         if conn.dialect.driver != "pymysql":
-            return list(map(self.from_row, conn.execute(statement, parameters)))
+            return list(map(self.from_row, conn.execute(statement, parameters).all()))
         # It takes each column of a row apart in Python: one column with all of them is read in a
         # third of the time.
-        texts = list(conn.execute(_as_arrays(statement), parameters).scalars())
+        texts = conn.execute(_as_arrays(statement), parameters).scalars().all()
         if None in texts:  # one is longer than the server's max_allowed_packet
             return list(map(self.from_row, conn.execute(statement, parameters)))
         return list(map(self._decode, texts))
 
     def read_packed(
-        self,
-        conn: sa.Connection,
-        statement: sa.Select[Any],
-        parameters: Mapping[str, Any],
-        *,
-        by: sa.Column[int],
-    ) -> Iterator[tuple[int, Packed]]:
-        """The same, each with one of its columns; a row that is unreadable breaks no other one."""
+        self, conn: sa.Connection, statement: sa.Select[Any], parameters: Mapping[str, Any]
+    ) -> list[tuple[int, Packed]]:
+        """The same, each with its first column, a number; a row that is unreadable breaks no other
+        one.
+        """
         if conn.dialect.driver == "pymysql":
-            found = list(conn.execute(_as_arrays(statement, by), parameters))
-            if all(text is not None for _, text in found):
-                yield from map(tuple, found)
-                return
-        place = [column.name for column in self.columns].index(by.name)
-        for row in conn.execute(statement, parameters):
-            yield row[place], tuple(row)
+            texts = conn.execute(_as_arrays(statement), parameters).scalars().all()
+            if None not in texts:
+                return [(int(text[1 : text.index(",")]), text) for text in texts]
+        return [(row[0], tuple(row)) for row in conn.execute(statement, parameters).all()]
 
     def unpack(self, packed: Packed) -> T:
         """What was read.
@@ -72,5 +66,5 @@ class StructReader(Generic[T]):
 
 
 @lru_cache(maxsize=100)
-def _as_arrays(statement: sa.Select[Any], *beside: sa.Column[Any]) -> sa.Select[Any]:
-    return statement.with_only_columns(*beside, sa.func.json_array(*statement.selected_columns))
+def _as_arrays(statement: sa.Select[Any]) -> sa.Select[Any]:
+    return statement.with_only_columns(sa.func.json_array(*statement.selected_columns))

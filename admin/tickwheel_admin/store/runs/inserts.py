@@ -19,6 +19,9 @@ _INSERTED = (*RUN_COLUMNS, "is_part")
 _all_values = attrgetter(*_INSERTED)
 
 _STANDING = sa.select(run.c.id).where(among(run.c.id, "ids"))
+_STANDING_BETWEEN = sa.select(run.c.id).where(
+    run.c.id.between(sa.bindparam("first"), sa.bindparam("last"))
+)
 
 
 def unused_run_ids(conn: sa.Connection, ids: Sequence[int]) -> Sequence[int]:
@@ -29,7 +32,14 @@ def unused_run_ids(conn: sa.Connection, ids: Sequence[int]) -> Sequence[int]:
     """
     if not ids:
         return ids
-    standing = set(conn.execute(_STANDING, {"ids": ids}).scalars())
+    first, last = min(ids), max(ids)
+    if last - first < len(
+        ids
+    ):  # one block, as mostly: a list of thousands takes long to take apart
+        found = conn.execute(_STANDING_BETWEEN, {"first": first, "last": last})
+    else:
+        found = conn.execute(_STANDING, {"ids": ids})
+    standing = set(found.scalars())
     return [each for each in ids if each not in standing]
 
 

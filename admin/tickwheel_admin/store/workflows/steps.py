@@ -69,8 +69,7 @@ def read_steps(conn: sa.Connection, run_ids: Iterable[int]) -> dict[int, list[St
 def read_step_rows(conn: sa.Connection, run_ids: Iterable[int]) -> dict[int, list[Packed]]:
     """The same, of which `steps_from` makes steps."""
     found: defaultdict[int, list[Packed]] = defaultdict(list)
-    by_run = workflow_step.c.workflow_run_id
-    for run_id, row in _steps.read_packed(conn, _STEPS, {"ids": sorted(run_ids)}, by=by_run):
+    for run_id, row in _steps.read_packed(conn, _STEPS, {"ids": sorted(run_ids)}):
         found[run_id].append(row)
     return found
 
