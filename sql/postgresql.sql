@@ -538,6 +538,54 @@ CREATE TABLE run_error (
 
 CREATE INDEX ix_run_error_seen ON run_error (first_seen_at, id);
 
+CREATE TABLE failure_group (
+    id BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    text VARCHAR(300) NOT NULL,
+    since BIGINT NOT NULL,
+    last_at BIGINT NOT NULL,
+    runs INTEGER NOT NULL,
+    jobs INTEGER NOT NULL,
+    first_run_id BIGINT NOT NULL,
+    first_job_id BIGINT NOT NULL,
+    first_revision INTEGER NOT NULL,
+    first_node_id BIGINT,
+    last_run_id BIGINT NOT NULL,
+    returns INTEGER NOT NULL,
+    owner VARCHAR(100),
+    notes TEXT NOT NULL,
+    acknowledged_by VARCHAR(100),
+    acknowledged_at BIGINT,
+    muted_until BIGINT,
+    resolved_at BIGINT,
+    resolved_by VARCHAR(100),
+    is_resolved BOOLEAN NOT NULL,
+    version INTEGER NOT NULL,
+    PRIMARY KEY (id)
+);
+
+CREATE INDEX ix_failure_group_of_executor ON failure_group (executor_id, is_resolved, last_at, id);
+
+CREATE INDEX ix_failure_group_recent ON failure_group (last_at, id, executor_id);
+
+CREATE INDEX ix_failure_group_recent_of_executor ON failure_group (executor_id, last_at, id);
+
+CREATE INDEX ix_failure_group_standing ON failure_group (is_resolved, last_at, id, executor_id);
+
+CREATE TABLE failure_group_job (
+    group_id BIGINT NOT NULL,
+    job_id BIGINT NOT NULL,
+    runs INTEGER NOT NULL,
+    last_run_id BIGINT NOT NULL,
+    last_at BIGINT NOT NULL,
+    is_over BOOLEAN NOT NULL,
+    PRIMARY KEY (group_id, job_id)
+);
+
+CREATE INDEX ix_failure_group_job_recent ON failure_group_job (group_id, last_at, job_id);
+
+CREATE INDEX ix_failure_group_job_standing ON failure_group_job (is_over, group_id, job_id);
+
 CREATE TABLE run_attempt (
     run_id BIGINT NOT NULL,
     attempt INTEGER NOT NULL,

@@ -50,6 +50,7 @@ from tickwheel_admin.services.events.events import Events
 from tickwheel_admin.services.events.relay import EventRelay
 from tickwheel_admin.services.executors.nodes import Nodes
 from tickwheel_admin.services.executors.service import Executors
+from tickwheel_admin.services.failures.failures import FailureGroups
 from tickwheel_admin.services.gitops.service import GitOps
 from tickwheel_admin.services.imports.importer import ForeignImports
 from tickwheel_admin.services.jobs.bulk import JobBulk
@@ -191,6 +192,7 @@ def create_services(
         overview=Overview(store),
         attention=Attention(store),
         alarms=Alarms(store, ids, events),
+        failures=FailureGroups(store, ids, events),
         alarm_rules=AlarmRules(store, ids, events),
         alarm_channels=AlarmChannels(store, ids, events, cipher, languages=tuple(LANGUAGES)),
         deliveries=Deliveries(store, ids, events),

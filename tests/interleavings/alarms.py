@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
 import sqlalchemy as sa
 
 from tests.interleavings.admins import Admin
 from tests.interleavings.props import EXECUTOR, FIRST_NEW_ID
-from tests.interleavings.stage import Stage, result_of
+from tests.interleavings.stage import PERSON, Stage, result_of
 from tickwheel_admin.domain.alarms.channel import ChannelKind
 from tickwheel_admin.domain.alarms.kind import AlarmKind
 from tickwheel_admin.domain.alarms.message import Occasion
@@ -21,15 +22,21 @@ from tickwheel_admin.domain.alarms.notification import (
 )
 from tickwheel_admin.domain.alarms.rule import AlarmRule
 from tickwheel_admin.domain.alarms.signal import AlarmSignal
+from tickwheel_admin.domain.errors import Conflict
+from tickwheel_admin.domain.runs.error import RunError
+from tickwheel_admin.services.failures.failures import FailureGroups
 from tickwheel_admin.store.alarms import deliveries, outbox
 from tickwheel_admin.store.alarms.channels import StoredChannel, add_channel
 from tickwheel_admin.store.alarms.rules import add_rule
 from tickwheel_admin.store.alarms.signals import add_signals
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.failures.groups import GroupJob, end_jobs
+from tickwheel_admin.store.runs.errors import insert_errors
 from tickwheel_shared.protocol import Outcome
 
 CHANNEL = 1
+FAILURE = 77
 
 
 def _channel(stage: Stage) -> None:
@@ -175,4 +182,70 @@ def _item(alarm_id: int, message_id: int) -> NotificationItem:
     )
 
 
-SCENARIOS = (evaluators_share_signals, messages_grow_as_they_are_claimed)
+def failures_are_counted_edited_and_resolved(stage: Stage) -> Iterator[None]:
+    """Two evaluators count one failure while one admin looks for its end, and two people edit and
+    resolve it: every run counts once, and of two edits one holds.
+    """
+    first, second, looking, *people = [stage.admin() for _ in range(5)]
+    jobs = [stage.job(), stage.job()]
+    for name in ("alarm", "alarm_rule"):
+        stage._conn.execute(sa.insert(tables.id_block).values(name=name, next_id=FIRST_NEW_ID))
+    insert_errors(stage._conn, [RunError(id=FAILURE, executor_id=EXECUTOR, text="refused")])
+    failed = [stage.queued(jobs[number % 2]) for number in range(4)]
+    changes = {"state": "failed", "error_id": FAILURE, "ended_at": stage.began_at}
+    for run in failed:
+        stage._conn.execute(sa.update(tables.run).where(tables.run.c.id == run.id).values(changes))
+    signals = [
+        AlarmSignal(
+            kind=AlarmKind.FAILED,
+            subject_id=run.id,
+            at=stage.began_at,
+            executor_id=EXECUTOR,
+            job_id=run.job_id,
+        )
+        for run in failed
+    ]
+    add_signals(stage._conn, signals[:1])
+    stage.afterwards(partial(_evaluates, first))  # the group stands with one run of one job
+    seen = _jobs_of_failure(stage)
+    add_signals(stage._conn, signals[1:])
+
+    async def ends() -> None:
+        await looking.seat.store.run(end_jobs, seen, now=stage.began_at + 1)
+
+    async def edits(admin: Admin, name: str) -> None:
+        groups = FailureGroups(admin.seat.store, admin.ids, admin.events)
+        with suppress(Conflict):
+            await groups.edit(PERSON, FAILURE, owner=name, notes=f"of {name}", version=1)
+
+    for admin in (first, second):
+        stage.acts(admin, "evaluates", _evaluates, admin)
+    stage.acts(looking, "ends", ends)
+    for admin, name in zip(people, ("ann", "bo"), strict=True):
+        stage.acts(admin, "edits", edits, admin, name)
+    yield
+    stage.afterwards(partial(_evaluates, first), partial(_evaluates, first))
+    stage.expect(not stage.rows(sa.select(tables.alarm_signal)), "signals are left")
+    [group] = stage.rows(sa.select(tables.failure_group))
+    counted = {each.job_id: each.runs for each in _jobs_of_failure(stage)}
+    # Ended before the others were counted, it came back with these.
+    wanted = 3 if group.returns else 4
+    stage.expect(group.runs == wanted, f"{group.runs} runs are counted, not {wanted}")
+    stage.expect(sum(counted.values()) == group.runs, f"jobs count {counted} of {group.runs}")
+    stage.expect(group.jobs == len(counted) == 2, f"{group.jobs} jobs, and rows of {counted}")
+    stage.expect(not group.is_resolved, "it is resolved, and runs failed after that")
+    if group.version > 1:  # neither was given up by the database
+        stage.expect(group.version == 2, f"version 1 was edited to version {group.version}")
+        stage.expect(group.notes == f"of {group.owner}", f"{group.owner}: {group.notes}")
+
+
+def _jobs_of_failure(stage: Stage) -> list[GroupJob]:
+    rows = stage.rows(sa.select(tables.failure_group_job))
+    return [GroupJob(**row._asdict()) for row in rows]
+
+
+SCENARIOS = (
+    evaluators_share_signals,
+    messages_grow_as_they_are_claimed,
+    failures_are_counted_edited_and_resolved,
+)

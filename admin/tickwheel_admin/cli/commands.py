@@ -47,7 +47,7 @@ examples:
 with a server and an API token, from any machine:
   tickwheel login --url URL           note both
   tickwheel job list                  and run, workflow, executor, node, calendar, pool, secret,
-                                      alarm: `tickwheel job --help` has examples
+                                      alarm, failure: `tickwheel job --help` has examples
   tickwheel run start EXECUTOR/JOB --wait --follow
                                       the exit code says how it ended
   tickwheel top                       what runs and waits, live

@@ -7,6 +7,7 @@ from tickwheel_admin.console.backfills import labels as backfill_labels
 from tickwheel_admin.console.calendars import labels as calendar_labels
 from tickwheel_admin.console.executors import xxl_labels
 from tickwheel_admin.console.executors.snippets import node_program, xxl_job_snippets
+from tickwheel_admin.console.failures import labels as failure_labels
 from tickwheel_admin.console.frame.assets import Assets
 from tickwheel_admin.console.frame.rendering import Renderer
 from tickwheel_admin.console.jobs import declared_labels, policy_labels, routing_labels
@@ -32,6 +33,7 @@ _NAMES = {
     "user_labels": user_labels,
     "audit_labels": audit_labels,
     "alarm_labels": alarm_labels,
+    "failure_labels": failure_labels,
     "backfill_labels": backfill_labels,
     "system_labels": system_labels,
     "self_audit_labels": self_audit_labels,

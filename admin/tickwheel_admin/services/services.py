@@ -14,6 +14,7 @@ from tickwheel_admin.services.events.events import Events
 from tickwheel_admin.services.events.relay import EventRelay
 from tickwheel_admin.services.executors.nodes import Nodes
 from tickwheel_admin.services.executors.service import Executors
+from tickwheel_admin.services.failures.failures import FailureGroups
 from tickwheel_admin.services.gitops.service import GitOps
 from tickwheel_admin.services.imports.importer import ForeignImports
 from tickwheel_admin.services.jobs.bulk import JobBulk
@@ -104,6 +105,7 @@ class Services:
     overview: Overview
     attention: Attention
     alarms: Alarms
+    failures: FailureGroups
     alarm_rules: AlarmRules
     alarm_channels: AlarmChannels
     deliveries: Deliveries

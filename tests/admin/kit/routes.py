@@ -14,6 +14,7 @@ from tests.admin.kit.served import Client, Served, new_session
 from tickwheel_admin.domain.alarms.alarm import Alarm, Told
 from tickwheel_admin.domain.alarms.kind import AlarmKind, Severity
 from tickwheel_admin.domain.alarms.notification import Notification, NotificationState
+from tickwheel_admin.domain.failures.group import FailureGroup
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.users.user import Grant, Role, everywhere
 from tickwheel_admin.services.backfills.requests import BackfillRequest
@@ -24,6 +25,7 @@ from tickwheel_admin.store.alarms.outbox import add_notifications
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes
+from tickwheel_admin.store.failures.groups import insert_groups
 from tickwheel_admin.web.identity import SESSION_COOKIE
 from tickwheel_admin.web.routes import Route, declared_routes
 
@@ -36,7 +38,7 @@ MISSING: Ids = dict.fromkeys(
     (
         "executor_id", "job_id", "trigger_id", "run_id", "node_id", "user_id", "token_id",
         "view_id", "alarm_id", "rule_id", "backfill_id", "workflow_run_id",
-        "pool_id",
+        "pool_id", "failure_id",
     ),
     999_999,
 )  # fmt: skip
@@ -151,9 +153,13 @@ async def _executor(admin: Served, name: str) -> Ids:
     pool_id = await services.pools.create(COMMAND_LINE, pool)
     alarm_id = 200 + executor.id
     await services.store.run(insert_alarms, [_alarm(alarm_id, rule_id, executor.id, job_id, name)])
+    failure_id = 300 + executor.id
+    failure = _failure(failure_id, executor.id, job_id, name)
+    await services.store.run(insert_groups, [failure])
     return {
         "executor_id": executor.id,
         "job_id": job_id,
+        "failure_id": failure_id,
         "trigger_id": detail.item.triggers[0].id,
         "run_id": run_id,
         "node_id": node_id,
@@ -183,6 +189,23 @@ def _alarm(alarm_id: int, rule_id: int, executor_id: int, job_id: int, name: str
         since=1,
         last_at=1,
         opened_at=1,
+    )
+
+
+def _failure(failure_id: int, executor_id: int, job_id: int, name: str) -> FailureGroup:
+    return FailureGroup(
+        id=failure_id,
+        executor_id=executor_id,
+        text=f"{name}: refused",
+        since=1,
+        last_at=1,
+        runs=1,
+        jobs=1,
+        first_run_id=1,
+        first_job_id=job_id,
+        first_revision=1,
+        first_node_id=None,
+        last_run_id=1,
     )
 
 

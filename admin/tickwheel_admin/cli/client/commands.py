@@ -28,6 +28,7 @@ GROUPS: Final = {
     "pool": "pools",
     "secret": "secrets",
     "alarm": "alarms",
+    "failure": "failures",
     "top": "top",
     "mcp": "mcp",
     "plan": "gitops",

@@ -35,8 +35,9 @@ from tickwheel_admin.console.runs.shards import shard_overview
 from tickwheel_admin.console.workflows.changes import context_of
 from tickwheel_admin.console.workflows.retries import step_choice, step_form
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
+from tickwheel_admin.domain.failures.group import FailureGroup
 from tickwheel_admin.domain.input.job import parse_parameters
-from tickwheel_admin.domain.runs.run import FINAL, LIVE, Run, RunState
+from tickwheel_admin.domain.runs.run import FAILURES, FINAL, LIVE, Run, RunState
 from tickwheel_admin.domain.runs.trace import trace_id_of
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.runs.edits import (
@@ -86,9 +87,17 @@ async def show_run(request: web.Request) -> web.Response:
             "excerpt": lines_around(detail),
             "log_attempt": attempt if attempt in archived else None,
             "trigger": None,
+            "failure": await _failure(request, run),
             **steps,
         },
     )
+
+
+async def _failure(request: web.Request, run: Run) -> FailureGroup | None:
+    """The group of runs that failed alike."""
+    if run.state not in FAILURES:
+        return None
+    return await request.app[SERVICES].failures.of_run(actor_of(request), run.id)
 
 
 @routes.get(f"{RUN}/cancel", permission=Permission.OPERATE)

@@ -23,6 +23,11 @@ from tickwheel_admin.engine.alarms.book import AlarmBook
 from tickwheel_admin.engine.alarms.concerns import read_concerns
 from tickwheel_admin.engine.alarms.conditions import CONDITIONS, FirstSeen, read_conditions
 from tickwheel_admin.engine.alarms.deadlines import is_due, missed_deadlines, plan_deadlines
+from tickwheel_admin.engine.alarms.failure_groups import (
+    count_failures,
+    find_recovered,
+    note_recovered,
+)
 from tickwheel_admin.engine.alarms.happenings import Happening, by_rules, read_happenings, streaks
 from tickwheel_admin.engine.alarms.outbox import MessageNames, NewIds
 from tickwheel_admin.engine.alarms.recovery import Endings, find_endings
@@ -115,6 +120,8 @@ class AlarmEvaluator(Loop):
         self.watch = watch or RunWatch()
         self._edits: str | None = _UNREAD  # of rules, up to which the watch knows them
         self._after = 0  # the open alarm up to which endings were looked for
+        self._failures_looked_at = 0  # database time: whether what failed works again
+        self._failures_after = (0, 0)  # up to which group and job that was looked for
 
     async def run_once(self) -> bool:
         if self._needs_rules:
@@ -133,7 +140,20 @@ class AlarmEvaluator(Loop):
         is_idle = 0 <= self._idle_until - work.now < LOOK_MS
         if not is_idle and not 0 <= work.now - work.looked_at < LOOK_MS:
             more = await self._look(work) or more
+        wants_look = not 0 <= work.now - self._failures_looked_at < LOOK_MS
+        if work.has_failures and wants_look and not more:  # signals of a flood go first
+            await self._resolve_failures(work)
         return more
+
+    async def _resolve_failures(self, work: AlarmWork) -> None:
+        """Look at some jobs of failure groups; the next pass looks at more."""
+        over, self._failures_after = await self._store.read(find_recovered, self._failures_after)
+        if over:
+            resolved = await self._store.run(note_recovered, over)
+            log.info("failure_group.recovered", jobs=len(over), groups=resolved)
+            self._events.publish(ALARMS)
+        if self._failures_after == (0, 0):
+            self._failures_looked_at = work.now
 
     async def _ensure_rules(self) -> None:
         if not await self._store.read(has_rules):
@@ -167,7 +187,8 @@ class AlarmEvaluator(Loop):
             return Evaluation()
         now = now_ms(conn)
         signals = oldest_signals(conn, limit=SIGNALS_PER_BATCH)
-        happenings = read_happenings(conn, signals)
+        failures = count_failures(conn, signals)
+        happenings = read_happenings(conn, signals, failures, now=now)
         rules = _rules_about(conn, happenings)
         due = due_alarms(conn, now=now, limit=DUE_PER_BATCH)
         of_due = rules_by_id(conn, {each.rule_id for each in lock_alarms(conn, due)})

@@ -16,10 +16,12 @@ from tickwheel_admin.domain.alarms.rule import STREAK, AlarmRule, RuleScope
 from tickwheel_admin.domain.alarms.run_limits import MEASURED, is_late, is_slow, measured_ms
 from tickwheel_admin.domain.alarms.signal import AlarmSignal
 from tickwheel_admin.domain.errors import Word
+from tickwheel_admin.domain.failures.group import FailureGroup
 from tickwheel_admin.domain.runs.run import FAILURES, PASSED_OVER, Origin
 from tickwheel_admin.domain.workflows.answering import Question, question_of_signal
 from tickwheel_admin.domain.workflows.graph import Approval
 from tickwheel_admin.domain.workflows.states import APPROVAL
+from tickwheel_admin.engine.alarms.failure_groups import CountedFailures
 from tickwheel_admin.store.overview.alarm_facts import (
     AlarmedJob,
     alarmed_jobs,
@@ -78,8 +80,16 @@ def place_of(job: AlarmedJob, *, is_step: bool = False) -> AlarmPlace:
     return AlarmPlace(executor_id=job.executor_id, job_id=job.id, tags=job.tags, is_step=is_step)
 
 
-def read_happenings(conn: sa.Connection, signals: Sequence[AlarmSignal]) -> list[Happening]:
-    """What signals tell of; those of jobs and nodes that are gone tell nothing."""
+def read_happenings(
+    conn: sa.Connection,
+    signals: Sequence[AlarmSignal],
+    failures: CountedFailures,
+    *,
+    now: int,
+) -> list[Happening]:
+    """What signals tell of; those of jobs and nodes that are gone tell nothing, nor do runs of a
+    failure group that is muted.
+    """
     by_trigger = jobs_of_triggers(conn, _subjects(signals, AlarmKind.TRIGGER_ERROR))
     wanted = {each.job_id for each in signals if each.job_id is not None}
     jobs = alarmed_jobs(conn, wanted | set(by_trigger.values()))
@@ -112,10 +122,14 @@ def read_happenings(conn: sa.Connection, signals: Sequence[AlarmSignal]) -> list
                     found.append(_of_question(question, asked[question], job))
             case _:
                 job = jobs.get(each.job_id or 0)
+                group = failures.of_run(each.subject_id) if each.kind in _FAILED else None
+                if group is not None and group.is_muted(now):
+                    continue
                 if job is not None and not job.is_deleted:
                     found += _of_run(
                         each,
                         job,
+                        group,
                         is_retry=each.subject_id in retries,
                         is_step=each.subject_id in steps,
                     )
@@ -187,8 +201,42 @@ _OF_RUNS: Mapping[AlarmKind, str] = {
 }
 
 
+# When other jobs failed like this: the failure is the matter, more than the job.
+_ALIKE: Mapping[AlarmKind, str] = {
+    AlarmKind.FAILED: Word(
+        "“%(job)s” failed, as %(runs)d runs of %(jobs)d jobs did alike: %(error)s"
+    ),
+    AlarmKind.TIMED_OUT: Word(
+        "“%(job)s” timed out, as %(runs)d runs of %(jobs)d jobs did alike: %(error)s"
+    ),
+    AlarmKind.LOST: Word(
+        "Nobody knows how a run of “%(job)s” ended, as of %(runs)d runs of %(jobs)d jobs: %(error)s"
+    ),
+}
+
+
+def _told_of_run(kind: AlarmKind, job: AlarmedJob, group: FailureGroup | None) -> Told:
+    if group is None or group.jobs < 2:
+        return Told(template=str(_OF_RUNS[kind]), params={"job": job.name})
+    return Told(
+        template=str(_ALIKE[kind]),
+        params={
+            "job": job.name,
+            "runs": group.runs,
+            "jobs": group.jobs,
+            "error": group.text,
+            "failure_group": group.id,
+        },
+    )
+
+
 def _of_run(
-    signal: AlarmSignal, job: AlarmedJob, *, is_retry: bool, is_step: bool
+    signal: AlarmSignal,
+    job: AlarmedJob,
+    group: FailureGroup | None,
+    *,
+    is_retry: bool,
+    is_step: bool,
 ) -> list[Happening]:
     if signal.kind not in _OF_RUNS:
         return []
@@ -203,9 +251,7 @@ def _of_run(
             run_id=signal.subject_id,
         )
 
-    found = [
-        happening(signal.kind, Told(template=str(_OF_RUNS[signal.kind]), params={"job": job.name}))
-    ]
+    found = [happening(signal.kind, _told_of_run(signal.kind, job, group))]
     if is_retry:
         found.append(
             happening(

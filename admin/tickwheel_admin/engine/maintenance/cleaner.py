@@ -19,6 +19,7 @@ from tickwheel_admin.store.backfills.backfills import (
 from tickwheel_admin.store.backfills.slices import JOB_DELETED
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.failures.groups import remove_old_groups
 from tickwheel_admin.store.jobs.routing_memory import forget_ended_nodes
 from tickwheel_admin.store.jobs.scripts import remove_unused_sources
 from tickwheel_admin.store.runs.errors import remove_unused_errors
@@ -82,6 +83,7 @@ class Cleaner(Loop):
             limit=ROWS_PER_BATCH,
         )
         self._errors_after = behind or 0
+        await self._store.run(_remove_groups, kept_ms)
         _, behind_source = await self._store.run(
             remove_unused_sources,
             older_than_ms=SOURCE_KEPT_MS,
@@ -103,6 +105,10 @@ class Cleaner(Loop):
         if unfilled > ROWS_PER_BATCH:
             return True
         return ROWS_PER_BATCH in (unaudited, unalarmed) or forgotten == NODES_PER_BATCH
+
+
+def _remove_groups(conn: sa.Connection, kept_ms: int) -> int:
+    return remove_old_groups(conn, before=now_ms(conn) - kept_ms, limit=ROWS_PER_BATCH)
 
 
 def _remove_alarms(conn: sa.Connection) -> int:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tickwheel_admin.store.alarms.rules import CHANGES
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.clock import database_now
-from tickwheel_admin.store.database.tables import alarm, alarm_signal, setting
+from tickwheel_admin.store.database.tables import alarm, alarm_signal, failure_group_job, setting
 
 # Name of the setting: when conditions were looked at last, UTC ms, and how often it was locked.
 EVALUATOR = "alarm_evaluator"
@@ -31,10 +31,11 @@ class AlarmWork:
     first_due_at: int | None  # when the first repeat or escalation is due
     looked_at: int  # when conditions were looked at last; 0: never
     edits: str | None  # changes with every edit of a rule
+    has_failures: bool  # jobs of failure groups that have not recovered
 
 
 def read_alarm_work(conn: sa.Connection) -> AlarmWork:
-    """One look-up in each of three tables, one statement."""
+    """One look-up in each of four tables, one statement."""
     row = conn.execute(_WORK).one()
     return AlarmWork(
         now=int(row.now),
@@ -42,6 +43,7 @@ def read_alarm_work(conn: sa.Connection) -> AlarmWork:
         first_due_at=row.due_at,
         looked_at=_read(row.looked_at or _NEVER)[0],
         edits=row.edits,
+        has_failures=row.failing_id is not None,
     )
 
 
@@ -54,6 +56,11 @@ _WORK = sa.select(
     .scalar_subquery()
     .label("looked_at"),
     sa.select(setting.c.value).where(setting.c.name == CHANGES).scalar_subquery().label("edits"),
+    sa.select(failure_group_job.c.group_id)
+    .where(failure_group_job.c.is_over == sa.false())
+    .limit(1)
+    .scalar_subquery()
+    .label("failing_id"),
 )
 
 

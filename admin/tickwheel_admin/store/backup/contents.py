@@ -49,6 +49,8 @@ HISTORY: tuple[sa.Table, ...] = (
     t.run_attempt,
     t.run_log,
     t.run_error,
+    t.failure_group,
+    t.failure_group_job,
     t.run_retry,
     t.run_checkpoint,
     t.run_stat,

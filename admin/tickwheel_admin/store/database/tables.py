@@ -631,6 +631,50 @@ run_error = _table(
     sa.Index("ix_run_error_seen", "first_seen_at", "id"),
 )
 
+# Runs of an executor that failed alike: counted by the evaluator of alarms, treated by people.
+failure_group = _table(
+    "failure_group",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),  # of `run_error`
+    sa.Column("executor_id", Id, nullable=False),
+    sa.Column("text", sa.String(300), nullable=False),  # kept when no run of it is any more
+    sa.Column("since", Instant, nullable=False),  # the first failure since it was resolved last
+    sa.Column("last_at", Instant, nullable=False),
+    sa.Column("runs", sa.Integer, nullable=False),  # since then, as are the jobs
+    sa.Column("jobs", sa.Integer, nullable=False),
+    sa.Column("first_run_id", Id, nullable=False),
+    sa.Column("first_job_id", Id, nullable=False),
+    sa.Column("first_revision", sa.Integer, nullable=False),
+    sa.Column("first_node_id", Id),
+    sa.Column("last_run_id", Id, nullable=False),
+    sa.Column("returns", sa.Integer, nullable=False),  # how often it came back
+    sa.Column("owner", sa.String(100)),
+    sa.Column("notes", LongText, nullable=False),
+    sa.Column("acknowledged_by", sa.String(100)),
+    sa.Column("acknowledged_at", Instant),
+    sa.Column("muted_until", Instant),
+    sa.Column("resolved_at", Instant),
+    sa.Column("resolved_by", sa.String(100)),  # NULL: its jobs succeeded
+    sa.Column("is_resolved", sa.Boolean, nullable=False),  # `resolved_at` is not NULL
+    sa.Column("version", sa.Integer, nullable=False),  # rises with each edit of owner and notes
+    sa.Index("ix_failure_group_standing", "is_resolved", "last_at", "id", "executor_id"),
+    sa.Index("ix_failure_group_recent", "last_at", "id", "executor_id"),
+    sa.Index("ix_failure_group_of_executor", "executor_id", "is_resolved", "last_at", "id"),
+    sa.Index("ix_failure_group_recent_of_executor", "executor_id", "last_at", "id"),
+)
+
+# The jobs of a failure group, since it was resolved last.
+failure_group_job = _table(
+    "failure_group_job",
+    sa.Column("group_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("job_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("runs", sa.Integer, nullable=False),
+    sa.Column("last_run_id", Id, nullable=False),
+    sa.Column("last_at", Instant, nullable=False),
+    sa.Column("is_over", sa.Boolean, nullable=False),  # it has succeeded since, or is gone
+    sa.Index("ix_failure_group_job_standing", "is_over", "group_id", "job_id"),
+    sa.Index("ix_failure_group_job_recent", "group_id", "last_at", "job_id"),
+)
+
 run_attempt = _table(
     "run_attempt",
     sa.Column("run_id", Id, primary_key=True, autoincrement=False),

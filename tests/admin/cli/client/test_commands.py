@@ -16,8 +16,10 @@ import yaml
 
 from tests.admin.kit.served import Served, served
 from tickwheel_admin.cli import main
+from tickwheel_admin.domain.failures.group import FailureGroup
 from tickwheel_admin.domain.users.user import Grant, Role
 from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes
+from tickwheel_admin.store.failures.groups import insert_groups
 
 JOBS = """\
 name: report
@@ -79,6 +81,24 @@ async def add_node(admin: Served, executor_id: int) -> None:
     await admin.services.store.run(admit_nodes, [arrival], new_ids=[7], session_ids=[1], admin_id=1)
 
 
+async def add_failure(admin: Served, group_id: int, executor_id: int) -> None:
+    group = FailureGroup(
+        id=group_id,
+        executor_id=executor_id,
+        text="bank-gw refused",
+        since=1,
+        last_at=1,
+        runs=1,
+        jobs=1,
+        first_run_id=5,
+        first_job_id=6,
+        first_revision=12,
+        first_node_id=7,
+        last_run_id=5,
+    )
+    await admin.services.store.run(insert_groups, [group])
+
+
 def _taken_away(file: str) -> str:
     text = Path(file).read_text()
     Path(file).unlink()
@@ -123,6 +143,16 @@ async def test_an_installation_is_set_up_and_looked_at(command: Command) -> None
 
     assert await command("pool list") == "There is no such pool.\n"
     assert await command("alarm list") == "There is no alarm.\n"
+    assert await command("failure list") == "There is no failure.\n"
+    await add_failure(command.admin, 77, made["id"])  # type: ignore[attr-defined]
+    assert "bank-gw refused" in await command("failure list --executor billing")
+    await command("failure note 77 --notes dns")
+    assert "Owner and notes" in await command("failure note 77 --owner ann")
+    shown = json.loads(await command("failure show 77 -o json"))
+    assert (shown["owner"], shown["notes"], shown["version"]) == ("ann", "dns", 3)
+    assert "run 5 of #6, revision 12, on host-1" in await command("failure show 77")
+    await command("failure resolve 77")
+    assert await command("failure list") == "There is no failure.\n"
     assert "Executor billing is deleted." in await command("executor delete billing --yes")
 
 

@@ -1,0 +1,1 @@
+"""Failure groups: runs that failed alike."""

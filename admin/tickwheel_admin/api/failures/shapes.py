@@ -1,0 +1,69 @@
+"""The shape of failure groups in answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypedDict
+
+from tickwheel_admin.api.answers import Instant, doc
+from tickwheel_admin.domain.failures.group import GroupState
+
+
+class FailureGroupJson(TypedDict):
+    """Runs of an executor that failed alike."""
+
+    id: int
+    version: Annotated[int, doc("Rises with each edit of owner and notes.")]
+    state: GroupState
+    text: Annotated[str, doc("First line of the error; # stands for what differs each time.")]
+    executor_id: int
+    executor_name: str | None
+    runs: Annotated[int, doc("That failed so since then, after their last try.")]
+    jobs: Annotated[int, doc("Of these runs.")]
+    since: Annotated[Instant | None, doc("The first of them.")]
+    last_at: Instant | None
+    first_run_id: int
+    first_job_id: int
+    first_job_name: str | None
+    first_revision: Annotated[int, doc("Of that job.")]
+    first_node_id: int | None
+    first_node_name: str | None
+    last_run_id: int
+    returns: Annotated[int, doc("How often it came back after it was resolved.")]
+    owner: str | None
+    notes: str
+    acknowledged_at: Instant | None
+    acknowledged_by: str | None
+    muted_until: Instant | None
+    resolved_at: Instant | None
+    resolved_by: Annotated[str | None, doc("Null: its jobs have succeeded.")]
+
+
+class JobOfGroupJson(TypedDict):
+    """What a failure group counts of one job."""
+
+    job_id: int
+    job_name: str | None
+    runs: int
+    last_run_id: int
+    last_at: Instant | None
+    is_over: Annotated[bool, doc("It has succeeded since, or is gone.")]
+
+
+class RunOfGroupJson(TypedDict):
+    """A run that failed so."""
+
+    id: int
+    job_id: int
+    job_name: str | None
+    job_revision: int
+    node_id: int | None
+    node_name: str | None
+    scheduled_at: Instant | None
+    ended_at: Instant | None
+
+
+class FailureGroupDetailJson(FailureGroupJson):
+    """A failure group with its jobs and its newest runs."""
+
+    jobs_failed: Annotated[list[JobOfGroupJson], doc("Those that failed last first; at most 100.")]
+    newest_runs: Annotated[list[RunOfGroupJson], doc("Newest first; at most 20.")]

@@ -1,0 +1,1 @@
+"""Pages of failure groups: the list and one of them."""

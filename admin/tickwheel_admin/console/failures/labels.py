@@ -1,0 +1,25 @@
+"""Words and icons for failure groups."""
+
+from __future__ import annotations
+
+from tickwheel_admin.console.frame.formatting import number
+from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.i18n import ngettext
+from tickwheel_admin.domain.failures.group import FailureGroup, GroupState
+
+
+def state_badge(state: GroupState) -> tuple[str, str, str]:
+    """(class, icon, words) of what people did about a group."""
+    return {
+        GroupState.OPEN: ("s-failed", "warning", _("open")),
+        GroupState.ACKNOWLEDGED: ("s-running", "user", _("acknowledged")),
+        GroupState.MUTED: ("s-idle", "bell", _("muted")),
+        GroupState.RESOLVED: ("s-ok", "check", _("resolved")),
+    }[state]
+
+
+def extent(group: FailureGroup) -> str:
+    """How many runs of how many jobs."""
+    runs = ngettext("%(num)s run", "%(num)s runs", group.runs) % {"num": number(group.runs)}
+    jobs = ngettext("%(num)s job", "%(num)s jobs", group.jobs) % {"num": number(group.jobs)}
+    return _("%(runs)s of %(jobs)s") % {"runs": runs, "jobs": jobs}

@@ -1,0 +1,1 @@
+"""Runs that failed alike: what a group of them is, and how it counts."""

@@ -1,0 +1,1 @@
+"""Use cases of failure groups: finding and treating them."""

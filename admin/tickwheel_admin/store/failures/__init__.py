@@ -1,0 +1,1 @@
+"""Failure groups: rows that the evaluator of alarms counts and people treat."""
