@@ -83,6 +83,8 @@ PAGES = {
     "job-backfills": "/jobs/{job:payment-reconcile}/backfills",
     "job-backfill": "/jobs/{job:payment-reconcile}/backfills/new"
     "?from=2027-01-01T00:00&to=2027-01-03T00:00",
+    "failure": "/alarms/failures/{failure:acquirer}",
+    "failures-all": "/alarms/failures?state=all",
     "backfill": "/backfills/{backfill:autumn}",
     "backfill-cancel": "/backfills/{backfill:autumn}/cancel",
     "job-run": "/jobs/{job:payment-reconcile}/run",

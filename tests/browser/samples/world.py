@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from tests.browser.samples.backfills import add_backfills
 from tests.browser.samples.declared import add_declared
+from tests.browser.samples.failures import add_failures
 from tests.browser.samples.figures import add_figures
 from tests.browser.samples.history import add_revisions
 from tests.browser.samples.people import add_people
@@ -109,6 +110,9 @@ async def build(services: Services) -> dict[str, int]:
     live |= await add_people(services, executor_ids, job_ids)
     live |= await services.store.run(add_backfills, job_ids, executor_ids["billing"])
     live |= await add_workflows(services, executor_ids["warehouse"], ids)
+    live |= await services.store.run(
+        add_failures, job_ids, executor_ids, text=ERRORS[0], failed_run=live["run:failed"]
+    )
     live["pool"] = await services.pools.create(ADMIN, {"name": "warehouse", "slots": 3})
     await services.store.run(add_figures, executor_ids)
     return (
