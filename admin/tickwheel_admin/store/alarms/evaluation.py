@@ -58,6 +58,7 @@ _WORK = sa.select(
     sa.select(setting.c.value).where(setting.c.name == CHANGES).scalar_subquery().label("edits"),
     sa.select(failure_group_job.c.group_id)
     .where(failure_group_job.c.is_over == sa.false())
+    .order_by(failure_group_job.c.is_over, failure_group_job.c.group_id, failure_group_job.c.job_id)
     .limit(1)
     .scalar_subquery()
     .label("failing_id"),

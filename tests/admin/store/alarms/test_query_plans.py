@@ -164,6 +164,7 @@ def _populate(world: World) -> None:
         (tables.notification, _notification, ROWS),
         (tables.notification_item, _item, ROWS),
         (tables.alarm_channel, _channel, 5),
+        (tables.failure_group_job, _failed_job, ROWS),
     ):
         rows = [make(n) for n in range(1, count + 1)]
         columns = tuple(rows[0])
@@ -177,7 +178,10 @@ def _populate(world: World) -> None:
         if conn.dialect.name == "postgresql":
             conn.exec_driver_sql("VACUUM ANALYZE")  # as autovacuum does, whenever it likes
         elif conn.dialect.name != "sqlite":
-            names = "alarm, alarm_rule, alarm_signal, notification, notification_item"
+            names = (
+                "alarm, alarm_rule, alarm_signal, notification, notification_item,"
+                " failure_group_job"
+            )
             conn.exec_driver_sql(f"ANALYZE TABLE {names}")
 
 
@@ -258,6 +262,17 @@ def _item(n: int) -> dict[str, Any]:
         "occasion": "opened",
         "number": 0,
         "notification_id": n,
+    }
+
+
+def _failed_job(n: int) -> dict[str, Any]:
+    return {
+        "group_id": n % 100,
+        "job_id": n,
+        "runs": 1,
+        "last_run_id": n,
+        "last_at": START + n,
+        "is_over": n % 200 != 0,
     }
 
 
