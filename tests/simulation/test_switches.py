@@ -190,7 +190,7 @@ MISSED_BY = {
     "starts_and_ends_are_not_measured": (
         ADMIN,
         "engine/alarms/test_late_and_slow.py",
-        "test_between_two_looks[slow]",
+        "test_between_two_looks[sqlite-slow]",
     ),
     "looks_forget_since_when": (
         ADMIN,
