@@ -51,6 +51,7 @@ NOTICED = (
     (off.pool_lock, pools.the_last_slots_of_a_pool, ALL, 1),
     (off.workflow_lock, by_hand.a_pause_meets_the_start, ("postgresql",), 1),
     (off.workflow_lock, by_hand.a_skip_meets_the_start, ("mariadb",), 1),
+    (off.workflow_lock, by_hand.a_skip_meets_the_end_of_its_run, ALL, 30),
     (off.results_lock, by_hand.a_retry_meets_the_retention, ("mariadb", "postgresql"), 1),
     (off.pool_lock, pools.slots_change_as_runs_end, ("mariadb", "postgresql"), 1),
     (off.workflow_lock, workflows.an_answer_meets_its_deadline, ("mariadb",), 1),

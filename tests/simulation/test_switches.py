@@ -217,11 +217,6 @@ MISSED_BY = {
         "engine/maintenance/test_self_audit.py",
         "test_an_hour_is_looked_at_again",
     ),
-    "tolerance_is_one_too_many": (
-        ADMIN,
-        "engine/workflows/test_for_each.py",
-        "test_no_more_items_begin_when_too_many_have_failed",
-    ),
     "backfills_are_written_unlocked": (
         ADMIN,
         "engine/backfills/test_backfiller.py",

@@ -17,6 +17,7 @@ TESTED_WORKFLOW_MUTATIONS = {
     "workflows_do_not_go_on": 2,
     "steps_are_remembered": 9,
     "items_begin_all_at_once": 2,
+    "tolerance_is_one_too_many": 2,
     "answers_count_twice": 2,
     "silence_is_for_ever": 2,
     "waits_end_when_anything_happens": 2,
