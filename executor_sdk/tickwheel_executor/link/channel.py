@@ -145,7 +145,13 @@ class AdminSocket:
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
                 raw.shutdown(socket.SHUT_RDWR)  # wakes the reader; what is buffered is lost
         if self._ending is None:  # perhaps nobody is reading
-            self._ending = asyncio.get_running_loop().create_task(self._session.close())
+            self._ending = asyncio.get_running_loop().create_task(self._give_back())
+
+    async def _give_back(self) -> None:
+        try:
+            await self._session.close()
+        finally:
+            await self._socket.close()  # sends nothing any more, and lets go of the connection
 
     def forked(self) -> None:
         """In a child: the connection belongs to the parent and must end with it."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from pathlib import Path
 
 import pytest
 from aiohttp import WSMsgType
+from aiohttp.connector import Connection
+from yarl import URL
 
 from tests.executor_sdk.link_server import LinkServer
 from tests.executor_sdk.scripted_admin import TOKEN
@@ -102,6 +105,24 @@ async def test_aborting_kills_what_the_system_has_buffered(server: LinkServer) -
     server.reads.set()
     await wait_until_async(lambda: server.transports[0] and server.transports[0].is_closing())
     assert len(server.frames) < sent < 300
+
+
+async def test_aborting_leaves_no_open_connection_behind(server: LinkServer) -> None:
+    channel = await connect(server.url, TOKEN)
+    receiving = asyncio.create_task(channel.receive())
+    await wait_until_async(lambda: server.sockets)
+    receiving.cancel()  # as a node's tasks are that ends: nobody reads
+    await asyncio.wait([receiving])
+    channel.abort()
+    await wait_until_async(lambda: server.transports[0] and server.transports[0].is_closing())
+    await wait_until_async(lambda: not _connections(server.url))
+
+
+def _connections(url: str) -> list[Connection]:
+    """Those of clients to this address that aiohttp would warn of."""
+    gc.collect()
+    found = (each for each in gc.get_objects() if isinstance(each, Connection))
+    return [each for each in found if each.protocol is not None and each._key.port == URL(url).port]
 
 
 async def test_an_executor_inside_a_service(server: LinkServer, tmp_path: Path) -> None:
