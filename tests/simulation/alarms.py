@@ -113,34 +113,82 @@ def unfinished(database: SimDatabase) -> list[str]:
 def check_alarms(database: SimDatabase, provider: FaultyProvider, history: History) -> None:
     """Every bad end counts once, every alarm was told, and only lost answers were told again."""
     _check_counts(database, history)
+    _check_groups(database, history)
     _check_told(database, provider, history)
 
 
+_BAD_ENDS = """
+SELECT c.state, c.job_id, c.id, r.origin, r.error_id,
+       (SELECT count(*) FROM sim_change l WHERE l.what = 'run' AND l.id = c.id
+        AND l.old_state IN ('failed', 'timed_out', 'lost') AND l.state IS NOT l.old_state) AS late
+FROM sim_change c LEFT JOIN run r ON r.id = c.id
+WHERE c.what = 'run' AND c.state IN ('failed', 'timed_out', 'lost')
+AND c.old_state IN ('queued', 'dispatched', 'running') AND r.fire_id IS NULL AND r.origin <> 'try'
+"""
+
+
 def _check_counts(database: SimDatabase, history: History) -> None:
+    """Alarms count every bad end once; of jobs that failed alike, which alarm counts is open."""
     deleted = {row.id for row in database.rows("SELECT id FROM job WHERE deleted_at <> 0")}
-    ended: Counter[tuple[str, int]] = Counter()
-    kinds = "('failed', 'timed_out', 'lost')"
-    for row in database.rows(
-        f"SELECT c.state, c.job_id FROM sim_change c"
-        f" LEFT JOIN run r ON r.id = c.id"
-        f" WHERE c.what = 'run' AND c.state IN {kinds}"
-        f" AND c.old_state IN ('queued', 'dispatched', 'running')"
-        # All rules are about the installation: of a step its workflow tells.
-        f" AND r.fire_id IS NULL AND r.origin NOT IN ('try', 'step')"
-    ):
-        ended[row.state, row.job_id] += 1
-    counted: Counter[tuple[str, int]] = Counter()
-    for row in database.rows("SELECT kind, job_id, count FROM alarm WHERE job_id IS NOT NULL"):
-        if row.kind in {kind.value for kind in KINDS}:
-            counted[row.kind, row.job_id] += row["count"]
-    for state, job_id in sorted(ended.keys() | counted.keys()):
-        if job_id in deleted:
-            continue  # what ended after its deletion is nobody's any more
-        happened, told = ended[state, job_id], counted[state, job_id]
+    alike = _Alike()
+    ended: Counter[tuple[str, str]] = Counter()
+    counted: Counter[tuple[str, str]] = Counter()
+    ends = [row for row in database.rows(_BAD_ENDS) if row.job_id not in deleted]
+    alarms = [
+        row
+        for row in database.rows("SELECT kind, job_id, subject, count FROM alarm")
+        if row.kind in {kind.value for kind in KINDS} and row.job_id not in deleted
+    ]
+    for row in ends:
+        if row.error_id is not None:
+            alike.join(f"job:{row.job_id}", f"failure:{row.error_id}")
+    for row in alarms:
+        alike.join(f"job:{row.job_id}", row.subject)
+    for row in ends:
+        if row.origin != "step":  # all rules are about the installation: its workflow tells of it
+            ended[row.state, alike.of(f"job:{row.job_id}")] += 1
+    for row in alarms:
+        counted[row.kind, alike.of(row.subject)] += row["count"]
+    for state, subjects in sorted(ended.keys() | counted.keys()):
+        happened, told = ended[state, subjects], counted[state, subjects]
         if happened != told:
             history.violation(
-                f"G4: {happened} runs of job {job_id} ended {state}, alarms count {told}"
+                f"G4: {happened} runs ended {state}, alarms count {told}; of {subjects}"
             )
+
+
+def _check_groups(database: SimDatabase, history: History) -> None:
+    """Every run that failed with a word counts once to the group of that word."""
+    failed: defaultdict[int, list[bool]] = defaultdict(list)  # whether it may have another word now
+    for row in database.rows(_BAD_ENDS):
+        if row.error_id is not None:
+            failed[row.error_id].append(row.late > 0)
+    unsure = sum(row.late > 0 for row in database.rows(_BAD_ENDS))
+    groups = {row.id: row for row in database.rows("SELECT id, runs, returns FROM failure_group")}
+    for error_id, runs in sorted(failed.items()):
+        group, sure = groups.get(error_id), runs.count(False)
+        counted = 0 if group is None else group.runs
+        # One that came back counts from then on.
+        least = sure if group is None or group.returns == 0 else 1
+        if not least <= counted <= sure + unsure:
+            history.violation(
+                f"G4: {sure} runs failed alike ({error_id}), their group counts {counted}"
+            )
+
+
+class _Alike:
+    """Jobs and failures that are linked: each set is named by all of its members."""
+
+    def __init__(self) -> None:
+        self._sets: dict[str, set[str]] = {}
+
+    def join(self, one: str, other: str) -> None:
+        linked = self._sets.get(one, {one}) | self._sets.get(other, {other})
+        for each in linked:
+            self._sets[each] = linked
+
+    def of(self, subject: str) -> str:
+        return " ".join(sorted(self._sets.get(subject, {subject})))
 
 
 def _check_told(database: SimDatabase, provider: FaultyProvider, history: History) -> None:

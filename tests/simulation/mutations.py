@@ -22,7 +22,8 @@ from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.engine import handoff
 from tickwheel_admin.engine.alarms import delivery as delivery_of_alarms
-from tickwheel_admin.engine.alarms import evaluator
+from tickwheel_admin.engine.alarms import evaluator, failure_groups
+from tickwheel_admin.engine.alarms.failure_groups import CountedFailures
 from tickwheel_admin.engine.alarms.ports import Delivered
 from tickwheel_admin.engine.dispatcher import (
     claim,
@@ -544,6 +545,23 @@ def looks_forget_since_when() -> None:
     evaluator.read_seen_since = lambda conn: {}
 
 
+def failures_are_not_counted_alike() -> None:
+    """G4: runs that failed alike are counted by no group."""
+    evaluator.count_failures = lambda conn, signals: CountedFailures(  # type: ignore[assignment]
+        groups={}, group_of={}, joined=()
+    )
+
+
+def failures_count_only_the_last_run_of_a_batch() -> None:
+    """G4: of runs that failed alike at one time, their group counts one."""
+    original = failure_groups.counted
+
+    def counted(group: Any, failures: Any, *, new_jobs: int) -> Any:
+        return original(group, failures[-1:], new_jobs=new_jobs)
+
+    failure_groups.counted = counted
+
+
 def alarms_are_marked_before_they_are_sent() -> None:
     """G4: a message counts as delivered when somebody sets out to send it."""
 
@@ -629,6 +647,8 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         alarm_signals_come_after_the_commit,
         starts_and_ends_are_not_measured,
         looks_forget_since_when,
+        failures_are_not_counted_alike,
+        failures_count_only_the_last_run_of_a_batch,
         alarms_are_marked_before_they_are_sent,
         alarm_messages_change_their_id,
         # Only worlds in which people fill in the past can notice these.

@@ -11,6 +11,8 @@ SEEDS = range(1, 7)
 TESTED_ALARM_MUTATIONS = {
     "alarms_are_marked_before_they_are_sent": 2,
     "alarm_messages_change_their_id": 2,
+    "failures_are_not_counted_alike": 2,
+    "failures_count_only_the_last_run_of_a_batch": 2,
 }
 LAST_SEED = 30
 

@@ -161,6 +161,7 @@ def alarm_view(item: AlarmItem, language: str) -> AlarmJson:
         "executor_name": item.executor_name,
         "job_id": alarm.job_id,
         "job_name": item.job_name,
+        "failure_group_id": alarm.failure_group_id,
         "run_id": alarm.run_id,
         "count": alarm.count,
         "since": instant(alarm.since),

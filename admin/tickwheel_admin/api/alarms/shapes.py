@@ -30,6 +30,9 @@ class AlarmJson(TypedDict):
     executor_name: str | None
     job_id: int | None
     job_name: str | None
+    failure_group_id: Annotated[
+        int | None, doc("It speaks of this failure; job and run are the newest ones of it.")
+    ]
     run_id: Annotated[int | None, doc("The newest run that it is about.")]
     count: int
     since: Instant | None

@@ -50,6 +50,7 @@ def _concern_view(concern: Concern, language: str) -> ConcernJson:
         "trigger_id": concern.trigger_id,
         "admin_id": concern.admin_id,
         "admin_name": concern.admin_name,
+        "failure_group_id": None if concern.failure is None else concern.failure.id,
         "alarm": None if concern.alarm is None else _alarm_view(concern.alarm),
         "alarms": concern.alarms,
         "waiting_for": None if why is None else why.code,

@@ -36,6 +36,7 @@ class ConcernJson(TypedDict):
     trigger_id: int | None
     admin_id: int | None
     admin_name: str | None
+    failure_group_id: Annotated[int | None, doc("The failure of several jobs that it tells.")]
     alarm: AlarmOfConcernJson | None
     alarms: Annotated[int, doc("For how many open alarms it stands.")]
     waiting_for: Annotated[str | None, doc("As of a queued run.")]

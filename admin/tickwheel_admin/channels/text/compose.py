@@ -32,6 +32,7 @@ MAX_LINK_CHARS = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LINKS: Mapping[str, Word] = {
     "answer": Word("Answer …"),
+    "failure": Word("Failure"),
     "run": Word("Run"),
     "log": Word("Log"),
     "retry": Word("Retry …"),
@@ -114,7 +115,8 @@ class _Composer:
         if entry.occasion is not Occasion.OPENED and not is_not_so:
             occasion = self.say(occasion_title(entry.occasion, entry.kind))
             kind = self.say("%(occasion)s: %(kind)s", occasion=occasion, kind=kind)
-        names = [clean(name, NAME_CHARS) for name in (entry.executor_name, entry.job_name) if name]
+        about = entry.failure or entry.job_name
+        names = [clean(name, NAME_CHARS) for name in (entry.executor_name, about) if name]
         if not names:
             return kind
         return self.say("%(kind)s: %(subject)s", kind=kind, subject=" / ".join(names))

@@ -49,7 +49,9 @@ class WebhookAlarm(msgspec.Struct, kw_only=True, frozen=True):
     next_fire_at: Instant | None
     links: Annotated[
         dict[str, str],
-        msgspec.Meta(description="URLs of pages: run, log, retry, answer, job, executor, alarm"),
+        msgspec.Meta(
+            description="URLs of pages: failure, run, log, retry, answer, job, executor, alarm"
+        ),
     ]
 
 

@@ -21,6 +21,7 @@ _RETRIED = frozenset({AlarmKind.FAILING_STREAK, AlarmKind.RETRY_FAILED, AlarmKin
 _ONCE = frozenset({AlarmKind.RETRY_FAILED})  # happened once, so there is no last time of it
 
 _ICONS = {
+    AlarmKind.FAILED: "s-failed",
     AlarmKind.FAILING_STREAK: "s-failed",
     AlarmKind.RETRY_FAILED: "retry",
     AlarmKind.LAST_FAILED: "s-failed",
@@ -104,6 +105,7 @@ def _identity(concern: Concern) -> tuple[object, ...]:
         concern.executor_id or 0,
         concern.job_id or 0,
         concern.trigger_id or concern.admin_id or 0,
+        concern.failure.id if concern.failure is not None else 0,
         concern.alarm.id if concern.alarm is not None and concern.is_told_by_alarm else 0,
     )
 
@@ -215,6 +217,8 @@ def _href(concern: Concern) -> str:
             return answer_page(concern.alarm) or f"/alarms/{concern.alarm.id}"
         of = f"&executor={concern.executor_id}" if concern.executor_id else ""
         return f"/alarms?kind={concern.kind.value}{of}"
+    if concern.failure is not None:
+        return f"/failures/{concern.failure.id}"
     match concern.kind:
         case AlarmKind.SLOW | AlarmKind.LATE | AlarmKind.FULL if concern.run_id is not None:
             return f"/runs/{concern.run_id}"

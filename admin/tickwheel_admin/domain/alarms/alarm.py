@@ -10,6 +10,8 @@ import msgspec
 
 from tickwheel_admin.domain.alarms.kind import AlarmKind, Severity
 
+_FAILURE = "failure"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
@@ -25,11 +27,11 @@ class Alarm:
 
     id: int
     rule_id: int
-    subject: str  # "job:17"
+    subject: str  # "job:17", "failure:11"
     kind: AlarmKind
     severity: Severity
     executor_id: int | None
-    job_id: int | None
+    job_id: int | None  # of a failure group that of the newest run
     run_id: int | None  # the newest one that it is about
     told: Told
     count: int  # how often it happened
@@ -52,9 +54,25 @@ class Alarm:
     def is_open(self) -> bool:
         return self.closed_at is None
 
+    @property
+    def failure_group_id(self) -> int | None:
+        """The failure group that it speaks of; None: it speaks of something else."""
+        kind, _, group_id = self.subject.partition(":")
+        return int(group_id) if kind == _FAILURE else None
+
     def is_muted(self, now: int) -> bool:
         """Whether nothing of it is told."""
         return self.muted_until is not None and self.muted_until > now
+
+
+def subject_of_job(job_id: int) -> str:
+    """Subject of the alarms about a job."""
+    return f"job:{job_id}"
+
+
+def subject_of_failure(group_id: int) -> str:
+    """Subject of the alarms that speak of a failure group."""
+    return f"{_FAILURE}:{group_id}"
 
 
 def page_to_answer(alarm: Alarm) -> str:

@@ -38,6 +38,10 @@ class AlarmKind(StrEnum):
     LEDGER_DIFFERENCE = "ledger_difference"  # the self-audit found what the ledger cannot explain
 
 
+# Ends of runs, which may be told of together when runs of several jobs failed alike.
+OF_GROUPS = (AlarmKind.FAILED, AlarmKind.TIMED_OUT, AlarmKind.LOST)
+
+
 class Severity(StrEnum):
     """How bad it is."""
 

@@ -42,7 +42,8 @@ class AlarmEntry:
     rule_name: str = ""
     own_text: str = ""  # the rule's own text, rendered; "": it has none
     executor_name: str | None = None
-    job_name: str | None = None
+    job_name: str | None = None  # of a failure of several jobs: that of the newest run
+    failure: str | None = None  # the error that runs of several jobs failed with; it is about that
     owner: str | None = None  # of the job
     run_id: int | None = None  # the newest run that it is about
     error_line: str | None = None  # the last line that the run failed with
@@ -50,7 +51,7 @@ class AlarmEntry:
     before_params: Mapping[str, Any] = field(default_factory=dict)
     next_fire_at: int | None = None  # UTC ms
     # Absolute URLs of pages by what is there: "run", "log", "retry" and "answer" (pages that
-    # ask), "job", "executor", "alarm".
+    # ask), "job", "executor", "alarm", "failure".
     links: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -69,6 +69,11 @@ class FailureGroup:
     def is_resolved(self) -> bool:
         return self.resolved_at is not None
 
+    @property
+    def is_of_several(self) -> bool:
+        """Whether alarms speak of it, and not of its jobs."""
+        return self.jobs > 1
+
     def is_muted(self, now: int) -> bool:
         """Whether alarms say nothing of its runs."""
         return self.muted_until is not None and self.muted_until > now

@@ -25,6 +25,8 @@ from tickwheel_admin.store.alarms.alarms import (
 )
 from tickwheel_admin.store.alarms.outbox import channels_told
 
+# A job that joins an open failure is told so much later, together with others that join till then.
+JOINED_MS = 900_000
 NOTED_MS = 60_000  # so often an alarm notes that its condition goes on
 
 
@@ -66,7 +68,7 @@ class AlarmBook:
             if known is None:
                 new.append((rule, same))
             elif _is_news(known, same) or self._now - known.last_at >= NOTED_MS:
-                counted.append(_counted(known, same))
+                counted.append(_counted(known, same, now=self._now))
         ids = self._names.ids.take(len(new))
         opened = [self._opened(*each, alarm_id) for each, alarm_id in zip(new, ids, strict=True)]
         insert_alarms(self._conn, opened)
@@ -199,7 +201,7 @@ def _is_news(alarm: Alarm, same: Sequence[Happening]) -> bool:
     return alarm.kind not in CONDITIONS or any(each.measured_ms is not None for each in same)
 
 
-def _counted(alarm: Alarm, same: Sequence[Happening]) -> Alarm:
+def _counted(alarm: Alarm, same: Sequence[Happening], *, now: int) -> Alarm:
     newest = max(same, key=lambda each: (each.at, each.run_id or 0))
     # A condition goes on, and is not counted; what it says of itself may change.
     more = sum(
@@ -209,8 +211,12 @@ def _counted(alarm: Alarm, same: Sequence[Happening]) -> Alarm:
         # A run that is late or slow was counted while it was, if a look has seen it.
         or (each.measured_ms is not None and each.run_id != alarm.run_id)
     )
+    if alarm.acknowledged_at is None and any(each.joins for each in same):
+        joined_at = now + JOINED_MS
+        alarm = replace(alarm, repeat_at=min(alarm.repeat_at or joined_at, joined_at))
     return replace(
         alarm,
+        job_id=alarm.job_id if newest.run_id is None else newest.place.job_id,
         told=newest.told if newest.at >= alarm.last_at else alarm.told,
         count=alarm.count + more,
         last_at=max(alarm.last_at, newest.at),

@@ -11,14 +11,13 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.alarms.alarm import Alarm, Told
+from tickwheel_admin.domain.alarms.alarm import Alarm, Told, subject_of_job
 from tickwheel_admin.domain.alarms.kind import AlarmKind
 from tickwheel_admin.domain.alarms.matching import AlarmPlace, RuleBook
 from tickwheel_admin.engine.alarms.happenings import (
     Happening,
     place_of,
     subject_of_executor,
-    subject_of_job,
 )
 from tickwheel_admin.services.overview.attention.concern import Concern
 from tickwheel_admin.services.overview.attention.declared_jobs import (

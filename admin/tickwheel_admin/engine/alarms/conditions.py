@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.alarms.alarm import Told
+from tickwheel_admin.domain.alarms.alarm import Told, subject_of_job
 from tickwheel_admin.domain.alarms.kind import AlarmKind
 from tickwheel_admin.domain.alarms.matching import AlarmPlace, RuleBook
 from tickwheel_admin.domain.alarms.rule import FULL_S, NO_NODES_S, AlarmRule
@@ -23,7 +23,6 @@ from tickwheel_admin.engine.alarms.happenings import (
     Happening,
     place_of,
     subject_of_executor,
-    subject_of_job,
 )
 from tickwheel_admin.services.overview.attention.admins import admins_behind, database_slow
 from tickwheel_admin.services.overview.attention.concern import Concern

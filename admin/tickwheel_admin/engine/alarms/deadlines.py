@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import sqlalchemy as sa
 import structlog
 
-from tickwheel_admin.domain.alarms.alarm import Told
+from tickwheel_admin.domain.alarms.alarm import Told, subject_of_job
 from tickwheel_admin.domain.alarms.deadlines import counts_from, deadline_schedule
 from tickwheel_admin.domain.alarms.kind import AlarmKind
 from tickwheel_admin.domain.alarms.matching import RuleBook
@@ -15,7 +15,7 @@ from tickwheel_admin.domain.alarms.rule import AlarmRule, RuleScope
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
 from tickwheel_admin.domain.schedule.wall_clock import seconds_of_time, short_time
-from tickwheel_admin.engine.alarms.happenings import Happening, place_of, subject_of_job
+from tickwheel_admin.engine.alarms.happenings import Happening, place_of
 from tickwheel_admin.store.alarms.rules import rules_of_places, set_next_deadline
 from tickwheel_admin.store.overview.alarm_facts import (
     AlarmedJob,

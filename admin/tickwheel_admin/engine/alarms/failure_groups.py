@@ -6,12 +6,12 @@ Signals are taken once, in the transaction that counts by them: so a run counts 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.alarms.kind import AlarmKind
+from tickwheel_admin.domain.alarms.kind import OF_GROUPS
 from tickwheel_admin.domain.alarms.signal import AlarmSignal
 from tickwheel_admin.domain.failures.group import FailureGroup, GroupedFailure, counted
 from tickwheel_admin.domain.runs.run import RunState
@@ -35,8 +35,6 @@ from tickwheel_admin.store.runs.summaries import RunSummary, recent_summaries
 JOBS_PER_LOOK = 100
 MARKS = 20  # newest runs of a job that are looked at
 
-_FAILED = (AlarmKind.FAILED, AlarmKind.TIMED_OUT, AlarmKind.LOST)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedFailures:
@@ -44,25 +42,30 @@ class CountedFailures:
 
     groups: Mapping[int, FailureGroup]
     group_of: Mapping[int, int]  # by run
+    joined: Collection[tuple[int, int]]  # (group, job) of jobs that were not failing in it
 
     def of_run(self, run_id: int) -> FailureGroup | None:
         """The group that the run counts to."""
         return self.groups.get(self.group_of.get(run_id, 0))
 
+    def joins(self, group_id: int, job_id: int) -> bool:
+        """Whether the job was not among the failing ones of the group before."""
+        return (group_id, job_id) in self.joined
+
 
 def count_failures(conn: sa.Connection, signals: Sequence[AlarmSignal]) -> CountedFailures:
     """Count the runs that these signals tell of; the caller takes the signals."""
-    at = {each.subject_id: each.at for each in signals if each.kind in _FAILED}
+    at = {each.subject_id: each.at for each in signals if each.kind in OF_GROUPS}
     by_group: defaultdict[int, list[GroupedFailure]] = defaultdict(list)
     for run_id, failure in failures_of_runs(conn, at):
         by_group[failure.group_id].append(replace(failure, at=at[run_id]))
     if not by_group:
-        return CountedFailures(groups={}, group_of={})
+        return CountedFailures(groups={}, group_of={}, joined=())
     known = lock_groups(conn, by_group)
     forget_jobs(conn, [each.id for each in known.values() if each.is_resolved])
     job_ids = {each.job_id for same in by_group.values() for each in same}
     jobs = jobs_of_groups(conn, known, job_ids)
-    groups, new_jobs, changed_jobs = {}, [], []
+    groups, new_jobs, changed_jobs, joined = {}, [], [], set()
     for group_id, same in sorted(by_group.items()):
         of_jobs = _by_job(same)
         new = [each for each in of_jobs if (group_id, each.job_id) not in jobs]
@@ -72,6 +75,11 @@ def count_failures(conn: sa.Connection, signals: Sequence[AlarmSignal]) -> Count
             for each in of_jobs
             if (group_id, each.job_id) in jobs
         ]
+        joined |= {
+            (group_id, each.job_id)
+            for each in of_jobs
+            if (known_job := jobs.get((group_id, each.job_id))) is None or known_job.is_over
+        }
         groups[group_id] = counted(known.get(group_id), same, new_jobs=len(new))
     insert_groups(conn, [each for each in groups.values() if each.id not in known])
     update_groups(conn, [each for each in groups.values() if each.id in known])
@@ -79,6 +87,7 @@ def count_failures(conn: sa.Connection, signals: Sequence[AlarmSignal]) -> Count
     return CountedFailures(
         groups=groups,
         group_of={each.run_id: each.group_id for same in by_group.values() for each in same},
+        joined=joined,
     )
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.alarms.alarm import Told
-from tickwheel_admin.domain.alarms.kind import AlarmKind
+from tickwheel_admin.domain.alarms.alarm import Told, subject_of_failure, subject_of_job
+from tickwheel_admin.domain.alarms.kind import OF_GROUPS, AlarmKind
 from tickwheel_admin.domain.alarms.matching import AlarmPlace, RuleBook
 from tickwheel_admin.domain.alarms.rule import STREAK, AlarmRule, RuleScope
 from tickwheel_admin.domain.alarms.run_limits import MEASURED, is_late, is_slow, measured_ms
@@ -36,8 +36,6 @@ STREAK_JOBS = 50  # whose newest runs are read at once
 MAX_STREAK = 24
 MAX_QUESTION_CHARS = 300  # of a message; the page has all of it
 
-_FAILED = (AlarmKind.FAILED, AlarmKind.TIMED_OUT, AlarmKind.LOST)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happening:
@@ -55,6 +53,13 @@ class Happening:
     # How late a run started or how long it took, and what is usual of its job: rules decide by it.
     measured_ms: int | None = None
     usual_ms: int = 0
+    # The same, told of the failure group: what rules hear of it that are about more than one job.
+    alike: Happening | None = None
+    joins: bool = False  # the job was not among the failing ones of its group
+
+    def heard_by(self, rule: AlarmRule) -> Happening:
+        """As this rule hears of it."""
+        return self if self.alike is None or rule.scope is RuleScope.JOB else self.alike
 
     def matters_to(self, rule: AlarmRule) -> bool:
         """Whether it is beyond the rule's limits."""
@@ -65,10 +70,6 @@ class Happening:
         if self.kind is AlarmKind.SLOW:
             return is_slow(rule.limits, self.measured_ms, self.usual_ms)
         return is_late(rule.limits, self.measured_ms)
-
-
-def subject_of_job(job_id: int) -> str:
-    return f"job:{job_id}"
 
 
 def subject_of_executor(executor_id: int) -> str:
@@ -122,7 +123,7 @@ def read_happenings(
                     found.append(_of_question(question, asked[question], job))
             case _:
                 job = jobs.get(each.job_id or 0)
-                group = failures.of_run(each.subject_id) if each.kind in _FAILED else None
+                group = failures.of_run(each.subject_id) if each.kind in OF_GROUPS else None
                 if group is not None and group.is_muted(now):
                     continue
                 if job is not None and not job.is_deleted:
@@ -130,6 +131,7 @@ def read_happenings(
                         each,
                         job,
                         group,
+                        joins=group is not None and failures.joins(group.id, job.id),
                         is_retry=each.subject_id in retries,
                         is_step=each.subject_id in steps,
                     )
@@ -145,7 +147,7 @@ def streaks(
     failed: dict[int, Happening] = {}
     rules: defaultdict[int, dict[int, AlarmRule]] = defaultdict(dict)
     for each in happenings:
-        if each.kind in _FAILED and (job_id := each.place.job_id) is not None:
+        if each.kind in OF_GROUPS and (job_id := each.place.job_id) is not None:
             failed[job_id] = each
             rules[job_id] |= {r.id: r for r in book.of(AlarmKind.FAILING_STREAK, each.place)}
     suspects = [job_id for job_id, found in rules.items() if found]
@@ -215,19 +217,17 @@ _ALIKE: Mapping[AlarmKind, str] = {
 }
 
 
-def _told_of_run(kind: AlarmKind, job: AlarmedJob, group: FailureGroup | None) -> Told:
-    if group is None or group.jobs < 2:
-        return Told(template=str(_OF_RUNS[kind]), params={"job": job.name})
-    return Told(
-        template=str(_ALIKE[kind]),
-        params={
-            "job": job.name,
-            "runs": group.runs,
-            "jobs": group.jobs,
-            "error": group.text,
-            "failure_group": group.id,
-        },
-    )
+_OF_GROUP = Word("%(runs)d runs of %(jobs)d jobs failed alike: %(error)s")
+
+
+def _alike(group: FailureGroup, job: AlarmedJob) -> dict[str, Any]:
+    return {
+        "job": job.name,
+        "runs": group.runs,
+        "jobs": group.jobs,
+        "error": group.text,
+        "failure_group": group.id,
+    }
 
 
 def _of_run(
@@ -235,33 +235,41 @@ def _of_run(
     job: AlarmedJob,
     group: FailureGroup | None,
     *,
+    joins: bool,
     is_retry: bool,
     is_step: bool,
 ) -> list[Happening]:
+    """
+    Args:
+        joins: the job was not among the failing ones of the group.
+    """
     if signal.kind not in _OF_RUNS:
         return []
 
-    def happening(kind: AlarmKind, told: Told) -> Happening:
+    def happening(kind: AlarmKind, template: str, **params: Any) -> Happening:
         return Happening(
             kind=kind,
             subject=subject_of_job(job.id),
             place=place_of(job, is_step=is_step),
-            told=told,
+            told=Told(template=str(template), params=params),
             at=signal.at,
             run_id=signal.subject_id,
         )
 
-    found = [happening(signal.kind, _told_of_run(signal.kind, job, group))]
-    if is_retry:
-        found.append(
-            happening(
-                AlarmKind.RETRY_FAILED,
-                Told(
-                    template="A retry of “%(job)s” by hand failed as well.",
-                    params={"job": job.name},
-                ),
-            )
+    if group is None or not group.is_of_several:
+        found = [happening(signal.kind, _OF_RUNS[signal.kind], job=job.name)]
+    else:
+        alone = happening(signal.kind, _ALIKE[signal.kind], **_alike(group, job))
+        alike = replace(
+            alone,
+            subject=subject_of_failure(group.id),
+            told=Told(template=str(_OF_GROUP), params=alone.told.params),
+            joins=joins,
         )
+        found = [replace(alone, alike=alike)]
+    if is_retry:
+        template = Word("A retry of “%(job)s” by hand failed as well.")
+        found.append(happening(AlarmKind.RETRY_FAILED, template, job=job.name))
     return found
 
 
@@ -383,5 +391,6 @@ def by_rules(
     for each in happenings:
         for rule in book.of(each.kind, each.place):
             if each.matters_to(rule):
-                found[rule.id, each.subject].append(each)
+                heard = each.heard_by(rule)
+                found[rule.id, heard.subject].append(heard)
     return found

@@ -48,6 +48,8 @@ class Pages:
     def links(self, alarm: Alarm) -> dict[str, str]:
         """Where to look, and what to do: pages that ask, never actions."""
         found = {"alarm": self.of_alarm(alarm.id)}
+        if alarm.failure_group_id is not None:
+            found["failure"] = f"{self.base}/failures/{alarm.failure_group_id}"
         if alarm.run_id is not None:
             run = f"{self.base}/runs/{alarm.run_id}"
             found["run"] = run
@@ -122,7 +124,8 @@ class _Facts:
     def entry(self, alarm: Alarm, occasion: Occasion, pages: Pages) -> AlarmEntry:
         rule, job = self._rules.get(alarm.rule_id), self._jobs.get(alarm.job_id or 0)
         error = last_line(self._errors.get(alarm.run_id or 0))
-        before = _before(alarm, self._marks.get(alarm.job_id or 0, ()))
+        of_job = None if alarm.failure_group_id is not None else alarm.job_id
+        before = _before(alarm, self._marks.get(of_job or 0, ()))
         executor = self._executors.get(alarm.executor_id or 0)
         return AlarmEntry(
             alarm_id=alarm.id,
@@ -139,14 +142,19 @@ class _Facts:
             own_text=_own_text(alarm, rule, job, executor, error),
             executor_name=executor,
             job_name=None if job is None else job.name,
+            failure=_error_of(alarm),
             owner=job.owner or None if job is not None else None,
             run_id=alarm.run_id,
             error_line=error,
             before_template=before[0],
             before_params=before[1],
-            next_fire_at=self._next.get(alarm.job_id or 0),
+            next_fire_at=self._next.get(of_job or 0),
             links=pages.links(alarm),
         )
+
+
+def _error_of(alarm: Alarm) -> str | None:
+    return None if alarm.failure_group_id is None else str(alarm.told.params["error"])
 
 
 def last_line(message: str | None) -> str | None:

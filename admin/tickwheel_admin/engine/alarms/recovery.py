@@ -11,9 +11,11 @@ from tickwheel_admin.domain.alarms.alarm import Alarm
 from tickwheel_admin.domain.alarms.kind import AlarmKind
 from tickwheel_admin.domain.alarms.rule import AlarmRule, RuleLimits
 from tickwheel_admin.domain.alarms.run_limits import MEASURED, is_late, is_slow
+from tickwheel_admin.domain.failures.group import FailureGroup
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.workflows.answering import question_of_subject
 from tickwheel_admin.engine.alarms.conditions import CONDITIONS
+from tickwheel_admin.store.failures.groups import groups_by_id
 from tickwheel_admin.store.overview.alarm_facts import (
     AlarmedJob,
     alarmed_jobs,
@@ -82,7 +84,12 @@ def find_endings(
     marks = _marks(conn, ruled, now=now)
     of_ledger = any(each.kind is AlarmKind.LEDGER_DIFFERENCE for each in ruled)
     stands = of_ledger and differences_stand(conn)
+    failures = groups_by_id(conn, {n for each in ruled if (n := each.failure_group_id) is not None})
     for each in ruled:
+        if each.failure_group_id is not None:
+            if _is_resolved(each, failures.get(each.failure_group_id)):
+                endings.recovered.add(each.id)
+            continue
         job = jobs.get(each.job_id or 0)
         if each.job_id is not None and (job is None or job.is_deleted):
             endings.ended.add(each.id)
@@ -118,11 +125,22 @@ def find_endings(
     return endings
 
 
+def _is_resolved(alarm: Alarm, group: FailureGroup | None) -> bool:
+    """Whether all its jobs work again, or did before the group began anew."""
+    return group is None or group.is_resolved or group.since > alarm.last_at
+
+
 def _marks(
     conn: sa.Connection, alarms: Sequence[Alarm], *, now: int
 ) -> dict[int, list[RunSummary]]:
     wanted = OF_RUNS | MEASURED
-    jobs = sorted({a.job_id for a in alarms if a.kind in wanted and a.job_id is not None})
+    jobs = sorted(
+        {
+            a.job_id
+            for a in alarms
+            if a.kind in wanted and a.job_id is not None and a.failure_group_id is None
+        }
+    )
     found: dict[int, list[RunSummary]] = {}
     for first in range(0, len(jobs), JOBS_AT_ONCE):
         some = jobs[first : first + JOBS_AT_ONCE]

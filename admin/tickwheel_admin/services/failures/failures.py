@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.alarms.alarm import subject_of_failure
+from tickwheel_admin.domain.alarms.kind import OF_GROUPS
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed
 from tickwheel_admin.domain.failures.group import (
     MAX_MUTE_S,
@@ -27,6 +29,8 @@ from tickwheel_admin.services.lists.paging import (
     encode_cursor,
 )
 from tickwheel_admin.services.lists.scope import not_found, visible_executors
+from tickwheel_admin.store.alarms.alarms import acknowledge_alarm, lock_open_alarms, mute_alarm
+from tickwheel_admin.store.alarms.rules import rules_of_kinds
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
@@ -138,7 +142,7 @@ class FailureGroups:
     # --- treating ----------------------------------------------------------------------------
 
     async def acknowledge(self, actor: Actor, group_id: int) -> None:
-        """The caller looks after it, and is its owner when it has none.
+        """The caller looks after it and its open alarms, and is its owner when it has none.
 
         Raises:
             Conflict: failure_group.resolved, failure_group.acknowledged.
@@ -159,12 +163,14 @@ class FailureGroups:
                 acknowledged_at=now_ms(conn),
                 owner=group.owner or actor.name,
             )
+            for each in _alarms_of(conn, group):
+                acknowledge_alarm(conn, each, by=actor.name, now=now_ms(conn))
             _note(entry, "failure_group.acknowledged", group)
 
         await self._audited.run(actor, acknowledge, ALARMS)
 
     async def mute(self, actor: Actor, group_id: int, *, seconds: int | None) -> None:
-        """No alarm tells of its runs for so long; None: alarms tell of them again.
+        """No alarm tells of its runs for so long, nor those that are open; None: they do again.
 
         Raises:
             InvalidInput: seconds, not 1 to 30 days.
@@ -181,8 +187,11 @@ class FailureGroups:
 
         def mute(conn: sa.Connection, entry: AuditEntry) -> None:
             group = _standing(conn, actor, group_id)
-            until = None if seconds is None else now_ms(conn) + seconds * 1000
+            now = now_ms(conn)
+            until = None if seconds is None else now + seconds * 1000
             store.change_group(conn, group_id, muted_until=until)
+            for each in _alarms_of(conn, group):
+                mute_alarm(conn, each, until=until, now=now)
             action = "failure_group.muted" if until else "failure_group.unmuted"
             _note(entry, action, group, seconds=seconds)
 
@@ -289,6 +298,14 @@ def _standing(conn: sa.Connection, actor: Actor, group_id: int) -> FailureGroup:
             "failure_group.resolved", "This failure is resolved. There is nothing left to do."
         )
     return group
+
+
+def _alarms_of(conn: sa.Connection, group: FailureGroup) -> list[int]:
+    """Ids of the open alarms that speak of it, locked."""
+    subject = subject_of_failure(group.id)
+    rules = rules_of_kinds(conn, OF_GROUPS)
+    alarms = lock_open_alarms(conn, [(rule.id, subject) for rule in rules])
+    return [each.id for each in alarms.values()]
 
 
 def _note(entry: AuditEntry, action: str, group: FailureGroup, **detail: object) -> None:

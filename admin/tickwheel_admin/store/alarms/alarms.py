@@ -23,8 +23,8 @@ _FIELDS = tuple(Alarm.__dataclass_fields__)
 SELECTED_ALARM = sa.select(*(alarm.c[name] for name in _FIELDS))
 # What the evaluator changes; the rest is people's.
 _COUNTED = (
-    "severity", "run_id", "told", "count", "last_at", "repeats", "repeat_at", "escalate_at",
-    "next_at", "escalated_at",
+    "severity", "job_id", "run_id", "told", "count", "last_at", "repeats", "repeat_at",
+    "escalate_at", "next_at", "escalated_at",
 )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ job ever has them, and they go with their runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -46,6 +46,22 @@ def page_revisions(
         )
         for row in rows
     ]
+
+
+def revisions_made_at(
+    conn: sa.Connection, keys: Collection[tuple[int, int]]
+) -> dict[tuple[int, int], int]:
+    """When these (job, revision) were made, UTC ms; those that are gone are left out."""
+    if not keys:
+        return {}
+    of = job_revision.c
+    rows = conn.execute(
+        sa.select(of.job_id, of.revision, of.created_at).where(
+            of.job_id.in_(sorted({job_id for job_id, _ in keys})),
+            of.revision.in_(sorted({revision for _, revision in keys})),
+        )
+    )
+    return {(row.job_id, row.revision): row.created_at for row in rows}
 
 
 def add_try(

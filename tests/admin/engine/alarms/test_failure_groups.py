@@ -11,8 +11,10 @@ from tests.admin.kit.alarm_stage import Stage
 from tests.admin.kit.clock import Clock
 from tests.admin.kit.rows import add_job, change
 from tickwheel_admin.domain.alarms.kind import AlarmKind
+from tickwheel_admin.domain.alarms.rule import RuleScope
 from tickwheel_admin.domain.failures.group import FailureGroup
 from tickwheel_admin.domain.runs.error import RunError
+from tickwheel_admin.store.alarms.alarms import acknowledge_alarm
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.failures import groups
@@ -175,26 +177,118 @@ async def test_more_jobs_than_one_look_takes_are_all_looked_at(
     assert group.is_resolved
 
 
-async def test_alarms_speak_of_a_group_of_several_jobs(
-    failures: Failures, database: Database
-) -> None:
-    jobs = [await add_job(database, name=f"job {n}") for n in range(2)]
-    await failures.stage.alarms.rule(AlarmKind.FAILED)
+async def test_jobs_that_fail_alike_open_one_alarm(failures: Failures, database: Database) -> None:
+    stage = failures.stage
+    jobs = [await add_job(database, name=f"job {n}") for n in range(40)]
+    await stage.alarms.rule(AlarmKind.FAILED, await stage.alarms.channel())
     await failures.fail(jobs[0])
-    await failures.groups()
-    [alarm] = await failures.stage.alarms.open()
-    assert alarm.told.template == "“%(job)s” failed."
-    await failures.fail(jobs[1])
-    await failures.groups()
-    alarm = next(a for a in await failures.stage.alarms.open() if a.job_id == jobs[1])
-    assert alarm.told.template.startswith("“%(job)s” failed, as %(runs)d runs")
-    assert dict(alarm.told.params) == {
-        "job": "job 1",
-        "runs": 2,
-        "jobs": 2,
+    assert await stage.alarms.tell() == [[("opened", "job 0")]]
+    stage.clock.advance(120)
+    for job in jobs[1:]:
+        newest = await failures.fail(job)
+    await stage.alarms.evaluate()
+    await stage.alarms.deliver()
+    [message] = stage.alarms.provider.taken
+    assert stage.alarms.provider.told() == [[("opened", "job 39")]]
+    assert message.entries[0].failure == "bank-gw refused"
+    assert message.entries[0].links["failure"].endswith(f"/failures/{REFUSED}")
+    assert (message.entries[0].before_template, message.entries[0].next_fire_at) == ("", None)
+    of_group, of_job = sorted(await stage.alarms.open(), key=lambda each: each.subject)
+    assert (of_job.subject, of_job.count) == (f"job:{jobs[0]}", 1)
+    assert (of_group.failure_group_id, of_group.count) == (REFUSED, 39)
+    assert (of_group.run_id, of_group.job_id) == (newest, jobs[39])
+    assert of_group.told.template == "%(runs)d runs of %(jobs)d jobs failed alike: %(error)s"
+    assert dict(of_group.told.params) == {
+        "job": "job 39",
+        "runs": 40,
+        "jobs": 40,
         "error": "bank-gw refused",
         "failure_group": REFUSED,
     }
+
+
+async def test_jobs_that_join_an_open_failure_are_told_once_a_while(
+    failures: Failures, database: Database
+) -> None:
+    stage = failures.stage
+    jobs = [await add_job(database, name=f"job {n}") for n in range(5)]
+    await stage.alarms.rule(AlarmKind.FAILED, await stage.alarms.channel())
+    for job in jobs[:2]:
+        await failures.fail(job)
+    assert await stage.alarms.tell() == [[("opened", "job 1")]]
+    await failures.fail(jobs[0])
+    assert await stage.after(901) == []  # it failed before
+    await failures.fail(jobs[2])
+    assert await stage.alarms.tell() == []
+    await failures.fail(jobs[3])
+    assert await stage.after(600) == []
+    assert await stage.after(301) == [[("repeated", "job 3")]]
+    assert await stage.after(901) == []
+    await stage.succeed(jobs[0])
+    assert await stage.after(11) == []
+    await failures.fail(jobs[0])  # it fails again, as it did not for a while
+    assert await stage.alarms.tell() == []
+    assert await stage.after(901) == [[("repeated", "job 0")]]
+    [alarm] = await stage.alarms.open()
+    await database.run(acknowledge_alarm, alarm.id, by="ann", now=stage.clock.now)
+    await failures.fail(jobs[4])
+    assert await stage.alarms.tell() == []
+    assert await stage.after(901) == []  # somebody looks after it
+
+
+async def test_rules_about_one_job_hear_of_the_job(failures: Failures, database: Database) -> None:
+    alarms = failures.stage.alarms
+    jobs = [await add_job(database, name=f"job {n}", tags=(f"t{n}",)) for n in range(3)]
+    everywhere = await alarms.rule(AlarmKind.FAILED)
+    tagged = await alarms.rule(AlarmKind.FAILED, scope=RuleScope.TAG, tag="t1", additional=True)
+    near = await alarms.rule(AlarmKind.FAILED, scope=RuleScope.JOB, job_id=jobs[2])
+    for job in jobs:
+        await failures.fail(job)
+    await failures.groups()
+    assert {(each.rule_id, each.subject, each.count) for each in await alarms.open()} == {
+        (everywhere, f"failure:{REFUSED}", 2),
+        (tagged, f"failure:{REFUSED}", 1),
+        (near, f"job:{jobs[2]}", 1),
+    }
+    alarm = next(each for each in await alarms.open() if each.rule_id == near)
+    assert alarm.told.template.startswith("“%(job)s” failed, as %(runs)d runs")
+
+
+async def test_the_alarm_of_a_failure_is_over_when_all_its_jobs_work_again(
+    failures: Failures, database: Database
+) -> None:
+    stage = failures.stage
+    one, two = await add_job(database, name="one"), await add_job(database, name="two")
+    await stage.alarms.rule(AlarmKind.FAILED, await stage.alarms.channel())
+    await failures.fail(one)
+    await failures.fail(two)
+    assert await stage.alarms.tell() == [[("opened", "two")]]
+    await change(database, tables.job, two, deleted_at=stage.clock.now)
+    assert await stage.after(11) == []  # one of them is gone, the other fails still
+    assert len(await stage.alarms.open()) == 1
+    stage.clock.advance(1)
+    await stage.succeed(one)
+    await stage.after(11)  # the failure is resolved by one pass, and its alarm by the next
+    stage.alarms.provider.told()
+    await stage.after(60)
+    assert await stage.alarms.open() == []
+
+
+async def test_the_alarm_of_a_failure_does_not_stay_for_the_one_that_comes_next(
+    failures: Failures, database: Database
+) -> None:
+    stage = failures.stage
+    one, two = await add_job(database, name="one"), await add_job(database, name="two")
+    await stage.alarms.rule(AlarmKind.FAILED)
+    await failures.fail(one)
+    await failures.fail(two)
+    [group] = await failures.groups()
+    resolve = lambda conn: groups.resolve_group(conn, REFUSED, by="ann", now=group.last_at)  # noqa: E731
+    await database.run(resolve)
+    stage.clock.advance(1)
+    await failures.fail(one)
+    await failures.later()
+    assert [each.subject for each in await stage.alarms.open()] == [f"job:{one}"]
 
 
 async def test_alarms_say_nothing_of_a_muted_group_until_the_mute_ends(

@@ -8,10 +8,16 @@ from typing import Any
 import pytest
 
 from tests.admin.kit.services import ADMIN, World, actor_with
+from tests.admin.store.alarms.test_alarms import alarm
+from tickwheel_admin.domain.alarms.alarm import Alarm
+from tickwheel_admin.domain.alarms.kind import AlarmKind
+from tickwheel_admin.domain.alarms.rule import AlarmRule
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from tickwheel_admin.domain.failures.group import MAX_MUTE_S, FailureGroup, GroupState
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.failures.failures import FailureGroups
+from tickwheel_admin.store.alarms.alarms import alarms_by_id, insert_alarms
+from tickwheel_admin.store.alarms.rules import add_rule
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.failures.groups import insert_groups
 
@@ -147,3 +153,31 @@ async def test_the_page_of_a_run_leads_to_its_group(world: World, failures: Fail
     assert await failures.of_run(actor_with(Role.VIEWER, 2), run_id) is None
     [run] = (await failures.get(ADMIN, 3)).runs
     assert run.id == run_id
+
+
+async def test_who_treats_a_failure_treats_its_alarms(
+    world: World, failures: FailureGroups
+) -> None:
+    add(world, 3)
+    rule = AlarmRule(id=9, name="failed", kind=AlarmKind.FAILED)
+    world.database.run_sync(lambda conn: add_rule(conn, rule, now=world.now))
+    of_it = {
+        "rule_id": 9,
+        "executor_id": 1,
+        "subject": "failure:3",
+        "repeat_at": world.now + 60_000,
+    }
+    other = {"rule_id": 9, "executor_id": 1, "subject": "failure:4"}
+    world.database.run_sync(insert_alarms, [alarm(1, **of_it), alarm(2, **other)])
+
+    async def alarms() -> dict[int, Alarm]:
+        return await world.database.read(alarms_by_id, [1, 2])
+
+    await failures.mute(ADMIN, 3, seconds=60)
+    muted_until = (await failures.get(ADMIN, 3)).item.group.muted_until
+    assert (await alarms())[1].muted_until == muted_until is not None
+    await failures.mute(ADMIN, 3, seconds=None)
+    assert (await alarms())[1].muted_until is None
+    await failures.acknowledge(ADMIN, 3)
+    assert (await alarms())[1].acknowledged_by == ADMIN.name
+    assert (await alarms())[2].acknowledged_by is None

@@ -5,16 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tests.admin.store.alarms.test_alarms import alarm
 from tickwheel_admin.console.overview.attention_labels import concern_rows
 from tickwheel_admin.domain.alarms.alarm import Alarm
 from tickwheel_admin.domain.alarms.kind import AlarmKind, Severity
+from tickwheel_admin.domain.failures.group import FailureGroup
+from tickwheel_admin.domain.runs.error import RunError
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.overview.attention.service import Attention, Concern
 from tickwheel_admin.store.alarms import alarms as store
 from tickwheel_admin.store.alarms.attention import open_groups
+from tickwheel_admin.store.database.tables import node, run, run_error
+from tickwheel_admin.store.failures import groups
+from tickwheel_admin.store.failures.groups import GroupJob
+from tickwheel_admin.store.runs.errors import insert_errors
 
 MINUTE = 60_000
 
@@ -131,3 +138,107 @@ async def test_alarms_are_listed_by_kind(world: World, executor_id: int) -> None
         store.page_alarms, kind=AlarmKind.FAILED, before=(4, 4), limit=2
     )
     assert [each.id for each in page] == [3, 2]
+
+
+async def test_jobs_that_fail_alike_are_one_row(world: World, executor_id: int) -> None:
+    jobs = [await failing_job(world, executor_id, f"job {n}") for n in range(4)]
+    for job_id in jobs[:3]:
+        await fails_with(world, job_id, 11)
+    group = FailureGroup(
+        id=11,
+        executor_id=executor_id,
+        text="bank-gw refused",
+        since=world.now - 3 * MINUTE,
+        last_at=world.now - MINUTE,
+        runs=43,
+        jobs=3,
+        first_run_id=5,
+        first_job_id=jobs[0],
+        first_revision=1,
+        first_node_id=None,
+        last_run_id=7,
+    )
+    of_it: dict[str, Any] = {"executor_id": executor_id, "since": 1}
+    await world.database.run(groups.insert_groups, [group])
+    await world.database.run(
+        lambda conn: groups.write_jobs(
+            conn,
+            [
+                GroupJob(group_id=11, job_id=job_id, runs=3, last_run_id=7, last_at=world.now)
+                for job_id in jobs[:3]
+            ],
+            [],
+        )
+    )
+    await add(
+        world,
+        alarm(1, subject=f"job:{jobs[0]}", job_id=jobs[0], **of_it),
+        alarm(2, subject="failure:11", job_id=jobs[2], **of_it),
+        alarm(3, rule_id=3, subject="failure:12", job_id=jobs[2], **of_it),
+    )
+    found = {(each.kind, each.job_id): each for each in await rows(world)}
+    alike, other, alone = (
+        found[AlarmKind.FAILED, None],
+        found[AlarmKind.FAILED, jobs[2]],
+        found[AlarmKind.FAILING_STREAK, jobs[3]],
+    )
+    assert len(found) == 3
+    assert (alike.failure, alike.alarms) == (group, 2)
+    assert (other.is_told_by_alarm, alone.alarms) == (True, 0)
+    [row] = concern_rows([alike])
+    assert row.text == "bank-gw refused: 43 runs of 3 jobs"
+    assert row.href == "/failures/11"
+    await world.database.run(
+        lambda conn: groups.change_group(conn, 11, acknowledged_by="ana", acknowledged_at=1)
+    )
+    assert (await rows(world))[-1].failure is not None  # somebody looks after it
+    # One that is long ago is told by the job that fails still.
+    await world.database.run(
+        lambda conn: groups.change_group(conn, 11, last_at=world.now - 25 * 60 * MINUTE)
+    )
+    assert (await rows(world))[-1].failure is not None  # several jobs fail so still
+    for job_id in jobs[1:3]:
+        await fails_with(world, job_id, None)
+    assert not any(each.failure for each in await rows(world))
+
+
+async def fails_with(world: World, job_id: int, error_id: int | None) -> None:
+    """All runs of the job failed with this error."""
+
+    def write(conn: sa.Connection) -> None:
+        if error_id is not None and not conn.execute(sa.select(run_error.c.id)).first():
+            error = RunError(id=error_id, executor_id=1, text="bank-gw refused")
+            insert_errors(conn, [error])
+        conn.execute(sa.update(run).where(run.c.job_id == job_id).values(error_id=error_id))
+
+    await world.database.run(write)
+
+
+async def test_a_failure_tells_where_it_began(world: World, executor_id: int) -> None:
+    job_id = await failing_job(world, executor_id, "bills")
+    edited = JOB | {"name": "bills", "timeout_seconds": 7}
+    await world.jobs.update(ADMIN, job_id, edited, revision=1)
+    [node_id] = world.database.read_sync(lambda c: list(c.execute(sa.select(node.c.id)).scalars()))
+    group = FailureGroup(
+        id=11,
+        executor_id=executor_id,
+        text="bank-gw refused",
+        since=world.now,
+        last_at=world.now,
+        runs=43,
+        jobs=3,
+        first_run_id=5,
+        first_job_id=job_id,
+        first_revision=2,
+        first_node_id=node_id,
+        last_run_id=7,
+    )
+    await world.database.run(groups.insert_groups, [group])
+    found = next(each for each in await rows(world) if each.failure is not None)
+    assert found.template.endswith("first on %(node)s after revision %(revision)d of “%(job)s”")
+    assert (found.params["revision"], found.params["job"]) == (2, "bills")
+    await world.database.run(
+        lambda c: groups.change_group(c, 11, since=world.now + 24 * 60 * MINUTE)
+    )
+    found = next(each for each in await rows(world) if each.failure is not None)
+    assert "revision" not in found.params  # the revision was there for a day before

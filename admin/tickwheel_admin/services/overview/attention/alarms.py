@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.alarms.alarm import Alarm
+from tickwheel_admin.domain.alarms.alarm import Alarm, subject_of_failure, subject_of_job
 from tickwheel_admin.services.overview.attention.concern import (
     PER_KIND,
     AlarmKind,
@@ -71,7 +71,11 @@ def with_alarms(conn: sa.Connection, scope: Scope, concerns: Sequence[Concern]) 
     told_of: set[int] = set()
     rows = []
     for each in concerns:
-        alarms = by_matter.pop(_matter(each.kind, _subject(each)), [])
+        alarms = [
+            alarm
+            for subject in _subjects(each)
+            for alarm in by_matter.pop(_matter(each.kind, subject), [])
+        ]
         told_of |= {alarm.id for alarm in alarms}
         rows.append(_joined(each, alarms))
     return [*rows, *_others(conn, groups, list(found.values()), told_of)]
@@ -85,6 +89,7 @@ def _about(
 ) -> list[Alarm]:
     """Open alarms that may be about one of the concerns."""
     jobs = {each.job_id for each in concerns if each.job_id is not None}
+    jobs |= {job_id for each in concerns for job_id in each.failing_jobs}
     kinds = {each.kind for each in concerns if each.job_id is None}
     some = kinds & {group.kind for group in groups}
     return [
@@ -97,6 +102,14 @@ def _matter(kind: AlarmKind, subject: str) -> Matter:
     return (AlarmKind.FAILED if kind in FAILING else kind), subject
 
 
+def _subjects(concern: Concern) -> list[str]:
+    """All that alarms about it may be about."""
+    if concern.failure is None:
+        return [_subject(concern)]
+    jobs = [subject_of_job(job_id) for job_id in sorted(concern.failing_jobs)]
+    return [subject_of_failure(concern.failure.id), *jobs]
+
+
 def _subject(concern: Concern) -> str:
     """As alarms name it."""
     if concern.kind is AlarmKind.TRIGGER_ERROR:
@@ -105,7 +118,7 @@ def _subject(concern: Concern) -> str:
         return f"admin:{concern.admin_id}"
     # Runs that wait are of a job, but it is their executor that is full or late.
     if concern.job_id is not None and concern.kind not in (AlarmKind.FULL, AlarmKind.LATE):
-        return f"job:{concern.job_id}"
+        return subject_of_job(concern.job_id)
     if concern.executor_id is not None:
         return f"executor:{concern.executor_id}"
     return "installation"

@@ -9,6 +9,7 @@ from typing import Any
 from tickwheel_admin.domain.alarms.alarm import Alarm
 from tickwheel_admin.domain.alarms.kind import AlarmKind as AlarmKind
 from tickwheel_admin.domain.alarms.kind import Severity as Severity
+from tickwheel_admin.domain.failures.group import FailureGroup
 from tickwheel_admin.services.runs.waiting import Waiting
 
 PER_KIND = 20  # concerns of one kind that are told
@@ -35,11 +36,16 @@ class Concern:
     why: Waiting | None = None  # late: what the run waits for
     alarm: Alarm | None = None  # an open one about it, the one that needs somebody most
     alarms: int = 0  # how many open ones this row stands for
+    failure: FailureGroup | None = None  # it is about this one, and stands for its jobs
+    failing_jobs: frozenset[int] = frozenset()  # of the failure, as far as they are looked at
     is_told_by_alarm: bool = False  # nothing else says so: the text is the alarm's, or counts them
 
     @property
     def is_treated(self) -> bool:
         """Whether somebody looks after it, or wants to hear nothing of it."""
+        of = self.failure
+        if of is not None and (of.acknowledged_at is not None or of.muted_until is not None):
+            return True
         return self.alarm is not None and is_treated(self.alarm)
 
 

@@ -18,6 +18,7 @@ from tickwheel_admin.services.overview.attention.declared_jobs import (
     declared_waiting,
 )
 from tickwheel_admin.services.overview.attention.executors import executor_concerns, late_planning
+from tickwheel_admin.services.overview.attention.failure_groups import failing_alike
 from tickwheel_admin.services.overview.attention.failures import failing_jobs
 from tickwheel_admin.services.overview.attention.jobs import slow_runs, trigger_errors
 from tickwheel_admin.services.overview.attention.nodes import nodes_lost
@@ -91,6 +92,7 @@ def _look(conn: sa.Connection, scope: frozenset[int] | None, *, now: int) -> Loo
     hour = read_outcomes(conn, scope, since=now - HOUR_MS)
     failing = failing_jobs(conn, scope, day.all_failures, now=now)
     told = {each.job_id for each in failing}
+    failing = failing_alike(conn, scope, failing, now=now)
     found = [
         *late_planning(conn, scope, pauses, now=now),
         *executor_concerns(conn, scope, now=now),
