@@ -238,7 +238,8 @@ async def test_jobs_that_join_an_open_failure_are_told_once_a_while(
 
 async def test_rules_about_one_job_hear_of_the_job(failures: Failures, database: Database) -> None:
     alarms = failures.stage.alarms
-    jobs = [await add_job(database, name=f"job {n}", tags=(f"t{n}",)) for n in range(3)]
+    jobs = [await add_job(database, name=f"job {n}") for n in range(3)]
+    await change(database, tables.job, jobs[1], tags="t1")
     everywhere = await alarms.rule(AlarmKind.FAILED)
     tagged = await alarms.rule(AlarmKind.FAILED, scope=RuleScope.TAG, tag="t1", additional=True)
     near = await alarms.rule(AlarmKind.FAILED, scope=RuleScope.JOB, job_id=jobs[2])
