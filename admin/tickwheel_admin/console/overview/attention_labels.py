@@ -218,7 +218,7 @@ def _href(concern: Concern) -> str:
         of = f"&executor={concern.executor_id}" if concern.executor_id else ""
         return f"/alarms?kind={concern.kind.value}{of}"
     if concern.failure is not None:
-        return f"/failures/{concern.failure.id}"
+        return f"/alarms/failures/{concern.failure.id}"
     match concern.kind:
         case AlarmKind.SLOW | AlarmKind.LATE | AlarmKind.FULL if concern.run_id is not None:
             return f"/runs/{concern.run_id}"

@@ -49,7 +49,7 @@ class Pages:
         """Where to look, and what to do: pages that ask, never actions."""
         found = {"alarm": self.of_alarm(alarm.id)}
         if alarm.failure_group_id is not None:
-            found["failure"] = f"{self.base}/failures/{alarm.failure_group_id}"
+            found["failure"] = f"{self.base}/alarms/failures/{alarm.failure_group_id}"
         if alarm.run_id is not None:
             run = f"{self.base}/runs/{alarm.run_id}"
             found["run"] = run

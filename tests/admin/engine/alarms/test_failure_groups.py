@@ -191,7 +191,7 @@ async def test_jobs_that_fail_alike_open_one_alarm(failures: Failures, database:
     [message] = stage.alarms.provider.taken
     assert stage.alarms.provider.told() == [[("opened", "job 39")]]
     assert message.entries[0].failure == "bank-gw refused"
-    assert message.entries[0].links["failure"].endswith(f"/failures/{REFUSED}")
+    assert message.entries[0].links["failure"].endswith(f"/alarms/failures/{REFUSED}")
     assert (message.entries[0].before_template, message.entries[0].next_fire_at) == ("", None)
     of_group, of_job = sorted(await stage.alarms.open(), key=lambda each: each.subject)
     assert (of_job.subject, of_job.count) == (f"job:{jobs[0]}", 1)

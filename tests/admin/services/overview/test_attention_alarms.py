@@ -187,7 +187,7 @@ async def test_jobs_that_fail_alike_are_one_row(world: World, executor_id: int) 
     assert (other.is_told_by_alarm, alone.alarms) == (True, 0)
     [row] = concern_rows([alike])
     assert row.text == "bank-gw refused: 43 runs of 3 jobs"
-    assert row.href == "/failures/11"
+    assert row.href == "/alarms/failures/11"
     await world.database.run(
         lambda conn: groups.change_group(conn, 11, acknowledged_by="ana", acknowledged_at=1)
     )
