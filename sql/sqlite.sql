@@ -568,8 +568,6 @@ CREATE INDEX ix_failure_group_of_executor ON failure_group (executor_id, is_reso
 
 CREATE INDEX ix_failure_group_recent ON failure_group (last_at, id, executor_id);
 
-CREATE INDEX ix_failure_group_recent_of_executor ON failure_group (executor_id, last_at, id);
-
 CREATE INDEX ix_failure_group_standing ON failure_group (is_resolved, last_at, id, executor_id);
 
 CREATE TABLE failure_group_job (
@@ -585,6 +583,36 @@ CREATE TABLE failure_group_job (
 CREATE INDEX ix_failure_group_job_recent ON failure_group_job (group_id, last_at, job_id);
 
 CREATE INDEX ix_failure_group_job_standing ON failure_group_job (is_over, group_id, job_id);
+
+CREATE TABLE failure_canary (
+    id INTEGER NOT NULL,
+    group_id INTEGER NOT NULL,
+    executor_id INTEGER NOT NULL,
+    state VARCHAR(16) NOT NULL,
+    reason VARCHAR(16),
+    user_id INTEGER NOT NULL,
+    started_by VARCHAR(100) NOT NULL,
+    started_at BIGINT NOT NULL,
+    since BIGINT NOT NULL,
+    before_at BIGINT NOT NULL,
+    before_id INTEGER NOT NULL,
+    wave INTEGER NOT NULL,
+    open_runs TEXT NOT NULL,
+    retried INTEGER NOT NULL,
+    succeeded INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    left_out INTEGER NOT NULL,
+    stopped_by VARCHAR(100),
+    ended_at BIGINT,
+    closed_key INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT uq_failure_canary_open UNIQUE (group_id, closed_key)
+);
+
+CREATE INDEX ix_failure_canary_of_group ON failure_canary (group_id, started_at);
+
+CREATE INDEX ix_failure_canary_open ON failure_canary (closed_key, id);
 
 CREATE TABLE run_attempt (
     run_id INTEGER NOT NULL,

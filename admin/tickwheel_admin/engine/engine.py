@@ -18,6 +18,7 @@ from tickwheel_admin.engine.alarms.evaluator import AlarmEvaluator
 from tickwheel_admin.engine.alarms.ports import ChannelSender
 from tickwheel_admin.engine.backfills.backfiller import Backfiller
 from tickwheel_admin.engine.dispatcher.loop import Dispatcher
+from tickwheel_admin.engine.failures.canary_retrier import CanaryRetrier
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.maintenance.cleaner import Cleaner
 from tickwheel_admin.engine.maintenance.refresher import Refresher
@@ -128,6 +129,7 @@ class Engine:
             store, ids, links, self.leases, events, configs=configs, tracer=tracer
         )
         self.backfiller = Backfiller(store, ids, events, calendars=calendars)
+        self.canary_retrier = CanaryRetrier(store, ids, events, configs=configs)
         self.refresher = Refresher(store, events, calendars=calendars)
         self.cleaner = Cleaner(store, retention_days=retention_days)
         self.rollup = Rollup(store)
@@ -166,6 +168,7 @@ class Engine:
             self.dispatcher,
             self.planner,
             self.backfiller,
+            self.canary_retrier,
             self.refresher,
             self.cleaner,
             self.rollup,

@@ -78,6 +78,21 @@ async def test_groups_by_the_api(tmp_path: Path) -> None:
         [job] = shown["jobs_failed"]
         assert (job["job_id"], job["job_name"], job["is_over"]) == (job_id, "bills", False)
         assert shown["newest_runs"] == []
+        assert shown["canary_retry"] is None
+        status, begun = await call("POST", f"{one}/retry", {})
+        assert (status, list(begun)) == (200, ["id"])
+        shown = (await call("GET", one))[1]["canary_retry"]
+        assert (shown["id"], shown["started_by"], shown["wave"]) == (begun["id"], "root", 0)
+        assert (shown["state"], shown["open_runs"]) == ("running", [])
+        refused = (await call("POST", f"{one}/retry", {}))[1]["error"]
+        assert refused["code"] == "failure_group.retrying"
+        assert (await call("POST", f"{one}/retry/stop", {}))[0] == 204
+        refused = (await call("POST", f"{one}/retry/stop", {}))[1]["error"]
+        assert refused["code"] == "failure_group.not_retrying"
+        shown = (await call("GET", one))[1]["canary_retry"]
+        assert (shown["state"], shown["reason"], shown["stopped_by"]) == (
+            "stopped", "by_hand", "root",
+        )  # fmt: skip
         assert (await call("POST", f"{one}/resolve", {}))[0] == 204
         assert (await call("POST", f"{one}/resolve", {}))[0] == 409
         assert (await call("GET", ""))[1]["items"] == []
@@ -102,6 +117,13 @@ async def test_pages_of_groups(tmp_path: Path) -> None:
         assert "revision 12" in shown
         assert f'action="/alarms/failures/{GROUP}/acknowledge"' in shown
         assert "bills" in shown
+        assert f'action="/alarms/failures/{GROUP}/retry"' in shown
+        await admin.services.failures.retry(COMMAND_LINE, GROUP)
+        shown = await page(f"/{GROUP}")
+        assert f'action="/alarms/failures/{GROUP}/retry"' not in shown
+        assert f'action="/alarms/failures/{GROUP}/retry/stop"' in shown
+        await admin.services.failures.stop_retry(COMMAND_LINE, GROUP)
+        assert "stopped by command line" in await page(f"/{GROUP}")
         await admin.services.failures.edit(
             COMMAND_LINE, GROUP, owner="ann", notes="<call 4711>", version=1
         )

@@ -5,7 +5,12 @@ from __future__ import annotations
 from aiohttp import web
 
 from tickwheel_admin.api.answers import NewVersionJson, PageJson, answer, instant, page_view
-from tickwheel_admin.api.failures.shapes import FailureGroupDetailJson, FailureGroupJson
+from tickwheel_admin.api.failures.shapes import (
+    CanaryRetryJson,
+    CanaryRetryStartedJson,
+    FailureGroupDetailJson,
+    FailureGroupJson,
+)
 from tickwheel_admin.api.inputs import (
     PAGING,
     body_fields,
@@ -14,6 +19,7 @@ from tickwheel_admin.api.inputs import (
     path_id,
     query_fields,
 )
+from tickwheel_admin.domain.failures.canary import CanaryRetry
 from tickwheel_admin.domain.failures.group import MAX_MUTE_S, MAX_NOTES_CHARS, MAX_OWNER_CHARS
 from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.users.user import Permission
@@ -147,6 +153,40 @@ async def resolve_failure(request: web.Request) -> web.Response:
     return web.Response(status=204)
 
 
+@routes.post(
+    f"{_ONE}/retry",
+    permission=Permission.OPERATE,
+    api=True,
+    body=(),
+    answers=CanaryRetryStartedJson,
+    conflicts=("failure_group.retrying", "failure_group.resolved"),
+)
+async def retry_failure(request: web.Request) -> web.Response:
+    """Retry its runs: one first, then twice as many with each wave that succeeds."""
+    await no_fields(request)
+    canary_id = await request.app[SERVICES].failures.retry(
+        actor_of(request), path_id(request, "failure_id")
+    )
+    return answer({"id": canary_id})
+
+
+@routes.post(
+    f"{_ONE}/retry/stop",
+    permission=Permission.OPERATE,
+    api=True,
+    body=(),
+    answers=NoContent,
+    conflicts=("failure_group.not_retrying",),
+)
+async def stop_retry_of_failure(request: web.Request) -> web.Response:
+    """Retry no further runs of it; those that were begun go on."""
+    await no_fields(request)
+    await request.app[SERVICES].failures.stop_retry(
+        actor_of(request), path_id(request, "failure_id")
+    )
+    return web.Response(status=204)
+
+
 def group_view(item: GroupItem) -> FailureGroupJson:
     group = item.group
     return {
@@ -192,6 +232,7 @@ def _detail_view(detail: GroupDetail) -> FailureGroupDetailJson:
             }
             for each in detail.jobs
         ],
+        "canary_retry": None if detail.canary is None else _canary_view(detail.canary),
         "newest_runs": [
             {
                 "id": each.id,
@@ -205,4 +246,22 @@ def _detail_view(detail: GroupDetail) -> FailureGroupDetailJson:
             }
             for each in detail.runs
         ],
+    }
+
+
+def _canary_view(canary: CanaryRetry) -> CanaryRetryJson:
+    return {
+        "id": canary.id,
+        "state": canary.state,
+        "reason": canary.reason,
+        "started_at": instant(canary.started_at),
+        "started_by": canary.started_by,
+        "stopped_by": canary.stopped_by,
+        "ended_at": instant(canary.ended_at),
+        "wave": canary.wave,
+        "open_runs": list(canary.open_runs),
+        "retried": canary.retried,
+        "succeeded": canary.succeeded,
+        "failed": canary.failed,
+        "left_out": canary.left_out,
     }

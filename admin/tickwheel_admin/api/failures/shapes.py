@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, TypedDict
 
 from tickwheel_admin.api.answers import Instant, doc
+from tickwheel_admin.domain.failures.canary import CanaryReason, CanaryState
 from tickwheel_admin.domain.failures.group import GroupState
 
 
@@ -62,8 +63,33 @@ class RunOfGroupJson(TypedDict):
     ended_at: Instant | None
 
 
+class CanaryRetryJson(TypedDict):
+    """Runs of a failure group that are done again in growing waves."""
+
+    id: int
+    state: CanaryState
+    reason: Annotated[CanaryReason | None, doc("Why it was stopped.")]
+    started_at: Instant | None
+    started_by: str
+    stopped_by: str | None
+    ended_at: Instant | None
+    wave: Annotated[int, doc("Runs of the last wave.")]
+    open_runs: Annotated[list[int], doc("The new runs of the last wave that have not ended.")]
+    retried: int
+    succeeded: int
+    failed: Annotated[int, doc("Ended in any other way.")]
+    left_out: Annotated[int, doc("Could not be done again, or somebody was faster.")]
+
+
+class CanaryRetryStartedJson(TypedDict):
+    """The canary retry that has begun."""
+
+    id: int
+
+
 class FailureGroupDetailJson(FailureGroupJson):
     """A failure group with its jobs and its newest runs."""
 
     jobs_failed: Annotated[list[JobOfGroupJson], doc("Those that failed last first; at most 100.")]
+    canary_retry: Annotated[CanaryRetryJson | None, doc("The newest one.")]
     newest_runs: Annotated[list[RunOfGroupJson], doc("Newest first; at most 20.")]

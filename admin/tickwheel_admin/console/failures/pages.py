@@ -86,6 +86,24 @@ async def resolve(request: web.Request) -> web.Response:
     return _done(request, "failure_group.resolved")
 
 
+@routes.post(f"{FAILURE}/retry", permission=Permission.OPERATE)
+async def retry(request: web.Request) -> web.Response:
+    try:
+        await request.app[SERVICES].failures.retry(actor_of(request), _id_of(request))
+    except Conflict as error:
+        return await _page(request, error)
+    return _done(request, "failure_group.retry_started")
+
+
+@routes.post(f"{FAILURE}/retry/stop", permission=Permission.OPERATE)
+async def stop_retry(request: web.Request) -> web.Response:
+    try:
+        await request.app[SERVICES].failures.stop_retry(actor_of(request), _id_of(request))
+    except Conflict as error:
+        return await _page(request, error)
+    return _done(request, "failure_group.retry_stopped")
+
+
 @routes.post(f"{FAILURE}/notes", permission=Permission.OPERATE)
 async def edit(request: web.Request) -> web.Response:
     form = await read_form(request)

@@ -90,6 +90,10 @@ def flash_text(code: str) -> str | None:
         "alarm.unmuted": _("The alarm is told again."),
         "alarm.assigned": _("It was noted who looks after the alarm."),
         "alarm.closed": _("The alarm is closed."),
+        "failure_group.retry_started": _(
+            "The newest run is being retried; more follow when it succeeds."
+        ),
+        "failure_group.retry_stopped": _("No further runs are retried."),
         "failure_group.acknowledged": _("You look after the failure."),
         "failure_group.muted": _("No alarm tells of the failure for a while."),
         "failure_group.unmuted": _("Alarms tell of the failure again."),

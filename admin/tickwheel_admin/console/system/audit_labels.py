@@ -124,6 +124,8 @@ def action_labels() -> dict[str, str]:
         "failure_group.muted": _("Failure muted"),
         "failure_group.unmuted": _("Failure unmuted"),
         "failure_group.resolved": _("Failure resolved by hand"),
+        "failure_group.retry_started": _("Retry of a failure’s runs begun"),
+        "failure_group.retry_stopped": _("Retry of a failure’s runs stopped"),
         "failure_group.edited": _("Owner and notes of a failure set"),
         "alarm_rule.created": _("Alarm rule added"),
         "alarm_rule.updated": _("Alarm rule edited"),

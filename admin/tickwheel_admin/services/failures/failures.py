@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.alarms.alarm import subject_of_failure
 from tickwheel_admin.domain.alarms.kind import OF_GROUPS
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed
+from tickwheel_admin.domain.failures.canary import CanaryReason, CanaryRetry, CanaryState
 from tickwheel_admin.domain.failures.group import (
     MAX_MUTE_S,
     MAX_NOTES_CHARS,
@@ -36,12 +37,19 @@ from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.executors.executors import executor_names
 from tickwheel_admin.store.failures import groups as store
+from tickwheel_admin.store.failures.canaries import (
+    add_canary,
+    lock_open_canary,
+    newest_canary,
+    write_canary,
+)
 from tickwheel_admin.store.failures.groups import GroupJob, GroupRun
 from tickwheel_admin.store.jobs.jobs import names_of_jobs
 from tickwheel_admin.store.overview.alarm_facts import nodes_with_executors
 
 SHOWN_JOBS = 100
 SHOWN_RUNS = 20
+MAX_ID = 2**53  # beyond all ids of runs
 
 
 class _Key(NamedTuple):
@@ -72,6 +80,7 @@ class GroupDetail:
     runs: Sequence[GroupRun]  # newest first, at most `SHOWN_RUNS`
     job_names: Mapping[int, str]
     node_names: Mapping[int, str]
+    canary: CanaryRetry | None  # the newest one
 
 
 class FailureGroups:
@@ -79,6 +88,7 @@ class FailureGroups:
 
     def __init__(self, store: Store, ids: Ids, events: Events) -> None:
         self._store = store
+        self._ids = ids
         self._audited = AuditedTransactions(store, ids, events)
 
     # --- finding -----------------------------------------------------------------------------
@@ -128,6 +138,7 @@ class FailureGroups:
                 runs=runs,
                 job_names=names_of_jobs(conn, job_ids),
                 node_names=_node_names(conn, {each.node_id for each in runs}),
+                canary=newest_canary(conn, group_id),
             )
 
         return await self._store.read(read)
@@ -237,6 +248,68 @@ class FailureGroups:
             return version + 1
 
         return await self._audited.run(actor, edit, ALARMS, repeated=lambda noted: version + 1)
+
+    # --- retrying its runs -------------------------------------------------------------------
+
+    async def retry(self, actor: Actor, group_id: int) -> int:
+        """Do its runs again: one first, then twice as many with each wave that succeeds; returns
+        the id of this canary retry.
+
+        The newest runs come first. Left out are those that somebody has retried, shards and steps.
+
+        Raises:
+            Conflict: failure_group.resolved, failure_group.retrying.
+        """
+        canary_id = await self._ids.take("failure_canary")
+
+        def start(conn: sa.Connection, entry: AuditEntry) -> int:
+            group = _standing(conn, actor, group_id)
+            if lock_open_canary(conn, group_id) is not None:
+                raise Conflict(
+                    "failure_group.retrying", "The runs of this failure are being retried already."
+                )
+            now = now_ms(conn)
+            add_canary(
+                conn,
+                CanaryRetry(
+                    id=canary_id,
+                    group_id=group_id,
+                    executor_id=group.executor_id,
+                    state=CanaryState.RUNNING,
+                    user_id=actor.user_id,
+                    started_by=actor.name,
+                    started_at=now,
+                    since=group.since,
+                    before_at=now,
+                    before_id=MAX_ID,
+                ),
+            )
+            _note(entry, "failure_group.retry_started", group, canary_retry=canary_id)
+            return canary_id
+
+        return await self._audited.run(actor, start, ALARMS, repeated=lambda noted: canary_id)
+
+    async def stop_retry(self, actor: Actor, group_id: int) -> None:
+        """Retry no further runs of it; those that were begun go on.
+
+        Raises:
+            Conflict: failure_group.not_retrying.
+        """
+
+        def stop(conn: sa.Connection, entry: AuditEntry) -> None:
+            group = _to_treat(conn, actor, group_id)
+            canary = lock_open_canary(conn, group_id)
+            if canary is None:
+                raise Conflict(
+                    "failure_group.not_retrying", "The runs of this failure are not being retried."
+                )
+            by_hand, now = CanaryReason.BY_HAND, now_ms(conn)
+            write_canary(
+                conn, canary.ended(CanaryState.STOPPED, now=now, reason=by_hand, by=actor.name)
+            )
+            _note(entry, "failure_group.retry_stopped", group, canary_retry=canary.id)
+
+        await self._audited.run(actor, stop, ALARMS)
 
 
 def _check_length(field: str, value: str, most: int) -> None:

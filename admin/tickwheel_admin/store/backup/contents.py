@@ -51,6 +51,7 @@ HISTORY: tuple[sa.Table, ...] = (
     t.run_error,
     t.failure_group,
     t.failure_group_job,
+    t.failure_canary,
     t.run_retry,
     t.run_checkpoint,
     t.run_stat,

@@ -659,7 +659,6 @@ failure_group = _table(
     sa.Index("ix_failure_group_standing", "is_resolved", "last_at", "id", "executor_id"),
     sa.Index("ix_failure_group_recent", "last_at", "id", "executor_id"),
     sa.Index("ix_failure_group_of_executor", "executor_id", "is_resolved", "last_at", "id"),
-    sa.Index("ix_failure_group_recent_of_executor", "executor_id", "last_at", "id"),
 )
 
 # The jobs of a failure group, since it was resolved last.
@@ -673,6 +672,35 @@ failure_group_job = _table(
     sa.Column("is_over", sa.Boolean, nullable=False),  # it has succeeded since, or is gone
     sa.Index("ix_failure_group_job_standing", "is_over", "group_id", "job_id"),
     sa.Index("ix_failure_group_job_recent", "group_id", "last_at", "job_id"),
+)
+
+# Canary retries: the runs of a failure group are done again in growing waves.
+failure_canary = _table(
+    "failure_canary",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("group_id", Id, nullable=False),
+    sa.Column("executor_id", Id, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("reason", sa.String(16)),  # why it was stopped
+    sa.Column("user_id", Id, nullable=False),  # who began it; 0: nobody with an account
+    sa.Column("started_by", sa.String(100), nullable=False),
+    sa.Column("started_at", Instant, nullable=False),
+    sa.Column("since", Instant, nullable=False),  # runs that failed before are not its own
+    sa.Column("before_at", Instant, nullable=False),  # it has come up to this run, newest first
+    sa.Column("before_id", Id, nullable=False),
+    sa.Column("wave", sa.Integer, nullable=False),  # runs of the last one
+    sa.Column("open_runs", LongText, nullable=False),  # JSON: of the last wave
+    sa.Column("retried", sa.Integer, nullable=False),
+    sa.Column("succeeded", sa.Integer, nullable=False),
+    sa.Column("failed", sa.Integer, nullable=False),
+    sa.Column("left_out", sa.Integer, nullable=False),
+    sa.Column("stopped_by", sa.String(100)),
+    sa.Column("ended_at", Instant),
+    sa.Column("closed_key", Id, nullable=False),  # 0 while it goes on, then its id
+    sa.Column("version", sa.Integer, nullable=False),  # rises with each step
+    sa.UniqueConstraint("group_id", "closed_key", name="uq_failure_canary_open"),
+    sa.Index("ix_failure_canary_open", "closed_key", "id"),
+    sa.Index("ix_failure_canary_of_group", "group_id", "started_at"),
 )
 
 run_attempt = _table(

@@ -17,6 +17,7 @@ from tickwheel_admin.domain.failures.group import FailureGroup, GroupedFailure
 from tickwheel_admin.store.database.batch import insert_rows, update_rows
 from tickwheel_admin.store.database.index_hints import reading
 from tickwheel_admin.store.database.tables import (
+    failure_canary,
     failure_group,
     failure_group_job,
     run,
@@ -279,23 +280,26 @@ def page_groups(
     """
     of = failure_group.c
     wanted = _SELECTED.order_by(of.last_at.desc(), of.id.desc()).limit(limit)
-    if only_standing:
-        wanted = wanted.where(of.is_resolved == sa.false())
     if before is not None:
         at, group_id = before
         wanted = wanted.where(of.last_at <= at, sa.or_(of.last_at < at, of.id < group_id))
     if executor_ids is None or len(executor_ids) > FEW_EXECUTORS:
         if executor_ids is not None:
             wanted = wanted.where(of.executor_id.in_(sorted(executor_ids)))
-        index = "ix_failure_group_standing" if only_standing else "ix_failure_group_recent"
-        return _read(conn, wanted, index)
-    index = (
-        "ix_failure_group_of_executor" if only_standing else "ix_failure_group_recent_of_executor"
-    )
+        if only_standing:
+            wanted = wanted.where(of.is_resolved == sa.false())
+            return _read(conn, wanted, "ix_failure_group_standing")
+        return _read(conn, wanted, "ix_failure_group_recent")
     found = [
         each
         for executor_id in sorted(executor_ids)
-        for each in _read(conn, wanted.where(of.executor_id == executor_id), index)
+        # Each of these parts is in order in the index; together they are not.
+        for resolved in (sa.false(), sa.true())[: 1 if only_standing else 2]
+        for each in _read(
+            conn,
+            wanted.where(of.executor_id == executor_id, of.is_resolved == resolved),
+            "ix_failure_group_of_executor",
+        )
     ]
     return sorted(found, key=lambda each: (each.last_at, each.id), reverse=True)[:limit]
 
@@ -344,6 +348,7 @@ def remove_old_groups(conn: sa.Connection, *, before: int, limit: int) -> int:
     ]
     if gone:
         forget_jobs(conn, gone)
+        conn.execute(sa.delete(failure_canary).where(failure_canary.c.group_id.in_(gone)))
         conn.execute(sa.delete(failure_group).where(of.id.in_(gone)))
     return len(gone)
 

@@ -151,6 +151,10 @@ async def test_an_installation_is_set_up_and_looked_at(command: Command) -> None
     shown = json.loads(await command("failure show 77 -o json"))
     assert (shown["owner"], shown["notes"], shown["version"]) == ("ann", "dns", 3)
     assert "run 5 of #6, revision 12, on host-1" in await command("failure show 77")
+    assert "retried, one first" in await command("failure retry 77")
+    assert "running by" in await command("failure show 77")
+    assert "No further runs" in await command("failure retry 77 --stop")
+    assert "stopped, by_hand" in await command("failure show 77")
     await command("failure resolve 77")
     assert await command("failure list") == "There is no failure.\n"
     assert "Executor billing is deleted." in await command("executor delete billing --yes")

@@ -200,6 +200,7 @@ def test_wrong_input_is_refused_before_anything_is_sent(
         ("alarm assign 7", ("POST", "/alarms/7/assign", {"to": None})),
         ("failure ack 7", ("POST", "/failures/7/acknowledge", {})),
         ("failure resolve 7", ("POST", "/failures/7/resolve", {})),
+        ("failure retry 7 --stop", ("POST", "/failures/7/retry/stop", {})),
         ("failure mute 7 --for 2h", ("POST", "/failures/7/mute", {"seconds": 7200})),
         ("failure mute 7 --off", ("POST", "/failures/7/mute", {"seconds": None})),
         ("run release 42", ("POST", "/runs/42/release", {})),

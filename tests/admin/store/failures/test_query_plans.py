@@ -13,7 +13,7 @@ from tests.admin.store.database.test_query_plans import explain
 from tickwheel_admin.store.alarms import evaluation
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.batch import insert_rows
-from tickwheel_admin.store.failures import groups
+from tickwheel_admin.store.failures import canaries, groups
 
 ROWS = 20_000
 START = 1_700_000_000_000
@@ -44,7 +44,19 @@ QUERIES: dict[str, tuple[Callable[[sa.Connection], object], tuple[str, ...]]] = 
     ),
     "a page of all of some executors": (
         lambda c: groups.page_groups(c, only_standing=False, executor_ids=[3, 4], limit=50),
-        (),  # of few rows, PostgreSQL may sort those of ix_failure_group_of_executor
+        ("ix_failure_group_of_executor",),
+    ),
+    "canary retries that go on": (
+        lambda c: canaries.open_canaries(c, after=7),
+        ("ix_failure_canary_open",),
+    ),
+    "the newest canary retry of a group": (
+        lambda c: canaries.newest_canary(c, 7),
+        ("ix_failure_canary_of_group",),
+    ),
+    "the canary retry of a group that goes on": (
+        lambda c: canaries.lock_open_canary(c, 100),
+        (),  # a group has few of them: either index will do
     ),
     "old groups": (
         lambda c: groups.remove_old_groups(c, before=START + 50, limit=10),
@@ -63,6 +75,7 @@ def test_indexes_are_used(world: World) -> None:
         whole = {table for plan in plans for table in plan.scanned} & {
             "failure_group",
             "failure_group_job",
+            "failure_canary",
         }
         missing = set(indexes) - found
         if missing or whole:
@@ -72,7 +85,11 @@ def test_indexes_are_used(world: World) -> None:
 
 
 def _populate(world: World) -> None:
-    for table, make in ((tables.failure_group, _group), (tables.failure_group_job, _job)):
+    for table, make in (
+        (tables.failure_group, _group),
+        (tables.failure_group_job, _job),
+        (tables.failure_canary, _canary),
+    ):
         for first in range(1, ROWS + 1, 5_000):
             rows = [make(n) for n in range(first, first + 5_000)]
             world.database.run_sync(insert_rows, table, rows, columns=tuple(rows[0]))
@@ -114,4 +131,28 @@ def _job(n: int) -> dict[str, Any]:
         "last_run_id": n,
         "last_at": START + n,
         "is_over": n % 200 != 0,
+    }
+
+
+def _canary(n: int) -> dict[str, Any]:
+    """One of a hundred goes on."""
+    return {
+        "id": n,
+        "group_id": n,
+        "executor_id": 1 + n % 50,
+        "state": "running" if n % 100 == 0 else "done",
+        "user_id": 1,
+        "started_by": "ann",
+        "started_at": START + n,
+        "since": START,
+        "before_at": START,
+        "before_id": n,
+        "wave": 1,
+        "open_runs": "[]",
+        "retried": 1,
+        "succeeded": 1,
+        "failed": 0,
+        "left_out": 0,
+        "closed_key": 0 if n % 100 == 0 else n,
+        "version": 1,
     }

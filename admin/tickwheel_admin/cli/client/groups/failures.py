@@ -33,6 +33,8 @@ _EXAMPLES = """\
   tickwheel failure mute 7 --for 2h     no alarm tells of it; `--off` ends that
   tickwheel failure note 7 --owner ann --notes "the gateway is down; call 4711"
   tickwheel failure resolve 7
+  tickwheel failure retry 7             its runs: one first, then 2, 4, 8 … while they succeed
+  tickwheel failure retry 7 --stop      no further ones
 """
 
 
@@ -53,6 +55,23 @@ def _recovered(job: Item) -> str:
     return "yes" if job["is_over"] else "no"
 
 
+def _retried(group: Item) -> str | None:
+    canary = group["canary_retry"]
+    if canary is None:
+        return None
+    told = f"{canary['state']} by {canary['started_by']}"
+    if canary["state"] != "running":
+        told = f"{canary['state']}, {canary['reason']}" if canary["reason"] else canary["state"]
+    counts = [f"{canary[name]} {title}" for name, title in _COUNTS if canary[name]]
+    return "; ".join([told, *counts])
+
+
+_COUNTS = (
+    ("retried", "retried"),
+    ("succeeded", "succeeded"),
+    ("failed", "failed"),
+    ("left_out", "left out"),
+)
 _COLUMNS = (
     number("FAILURE", "id"),
     state("STATE", "state"),
@@ -82,6 +101,7 @@ _ONE = (
     instant("muted until", "muted_until"),
     instant("resolved", "resolved_at"),
     text("resolved by", "resolved_by"),
+    made("retry", _retried),
 )
 _JOBS = (
     number("JOB", "job_id"),
@@ -113,6 +133,11 @@ def register(subparsers: Subparsers) -> None:
         ("resolve", "resolve", "resolved", "say that it is over"),
     ):
         _add_one(add_command(group, name, partial(_act, action, done), told=told))
+    command = add_command(
+        group, "retry", _retry, told="retry its runs: one first, then more while they succeed"
+    )
+    _add_one(command)
+    command.add_argument("--stop", action="store_true", help="retry no further runs")
     command = add_command(group, "mute", _mute, told="let no alarm tell of it for a while")
     _add_one(command)
     command.add_argument("--for", dest="how_long", type=seconds_of, metavar="LENGTH", help="2h, 1d")
@@ -151,6 +176,17 @@ def _act(action: str, done: str, call: Invocation) -> None:
     number = call.args.failure
     call.api.post(f"/failures/{number}/{action}")
     call.printer.done(f"Failure {number} is {done}.", {"failure_id": number, "done": done})
+
+
+def _retry(call: Invocation) -> None:
+    number = call.args.failure
+    facts = {"failure_id": number}
+    if call.args.stop:
+        call.api.post(f"/failures/{number}/retry/stop")
+        call.printer.done(f"No further runs of failure {number} are retried.", facts)
+        return
+    facts["canary_retry_id"] = call.api.post(f"/failures/{number}/retry")["id"]
+    call.printer.done(f"The runs of failure {number} are retried, one first.", facts)
 
 
 def _mute(call: Invocation) -> None:

@@ -540,7 +540,6 @@ def upgrade() -> None:
             "ix_failure_group_standing": ["is_resolved", "last_at", "id", "executor_id"],
             "ix_failure_group_recent": ["last_at", "id", "executor_id"],
             "ix_failure_group_of_executor": ["executor_id", "is_resolved", "last_at", "id"],
-            "ix_failure_group_recent_of_executor": ["executor_id", "last_at", "id"],
         },
     )
     create_table(
@@ -554,6 +553,35 @@ def upgrade() -> None:
         indexes={
             "ix_failure_group_job_standing": ["is_over", "group_id", "job_id"],
             "ix_failure_group_job_recent": ["group_id", "last_at", "job_id"],
+        },
+    )
+    create_table(
+        "failure_canary",
+        sa.Column("id", Id, primary_key=True, autoincrement=False),
+        sa.Column("group_id", Id, nullable=False),
+        sa.Column("executor_id", Id, nullable=False),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("reason", sa.String(16)),
+        sa.Column("user_id", Id, nullable=False),
+        sa.Column("started_by", sa.String(100), nullable=False),
+        sa.Column("started_at", sa.BigInteger, nullable=False),
+        sa.Column("since", sa.BigInteger, nullable=False),
+        sa.Column("before_at", sa.BigInteger, nullable=False),
+        sa.Column("before_id", Id, nullable=False),
+        sa.Column("wave", sa.Integer, nullable=False),
+        sa.Column("open_runs", LongText, nullable=False),
+        sa.Column("retried", sa.Integer, nullable=False),
+        sa.Column("succeeded", sa.Integer, nullable=False),
+        sa.Column("failed", sa.Integer, nullable=False),
+        sa.Column("left_out", sa.Integer, nullable=False),
+        sa.Column("stopped_by", sa.String(100)),
+        sa.Column("ended_at", sa.BigInteger),
+        sa.Column("closed_key", Id, nullable=False),
+        sa.Column("version", sa.Integer, nullable=False),
+        sa.UniqueConstraint("group_id", "closed_key", name="uq_failure_canary_open"),
+        indexes={
+            "ix_failure_canary_open": ["closed_key", "id"],
+            "ix_failure_canary_of_group": ["group_id", "started_at"],
         },
     )
     create_table(

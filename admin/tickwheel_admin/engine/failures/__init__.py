@@ -1,0 +1,1 @@
+"""The loop that retries runs of failure groups."""
