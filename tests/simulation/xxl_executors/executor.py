@@ -22,6 +22,7 @@ from tickwheel_admin.xxl_job.dialects import Call
 
 if TYPE_CHECKING:
     from tests.simulation.xxl_executors.host import XxlHost
+    from tests.simulation.xxl_executors.wire import Exchange
 
 RETRY_SECONDS = 30.0  # until reports are sent again
 REGISTER_SECONDS = 5.0  # Java waits for 30 s, and these worlds live not much longer
@@ -77,12 +78,10 @@ class SimExecutor:
 
     # --- what is asked of it ---------------------------------------------------------------------
 
-    async def answer(self, call: Call, *, sent_at: float, again: bool) -> bytes | None:
+    async def answer(self, call: Call, exchange: Exchange) -> bytes | None:
         """Do what is said; None: the connection closes without an answer.
 
-        Args:
-            sent_at: virtual seconds.
-            again: something on the way has sent it twice.
+        Something on the way may send a call twice: then it is done twice, in either order.
         """
         act = self._paths.get(call.path)
         if act is None:
@@ -102,7 +101,8 @@ class SimExecutor:
             self.truth.note(key_of(said["logId"]), Mishap.DROPPED)
             return self._done()
         if call.path == "/kill":
-            self._note_who_is_hit(said["jobId"], sent_at, again=again)
+            self._note_who_is_hit(said["jobId"], exchange.sent_at, again=exchange.is_done)
+        exchange.is_done = True
         answer = act(said)
         if wait and acts_first:
             await asyncio.sleep(wait)

@@ -42,6 +42,7 @@ class Exchange:
     server: Process
     answer: asyncio.Future[bytes]
     sent_at: float
+    is_done: bool = False  # an executor has done what it says
     is_given_up: bool = False  # nobody waits for the answer any more
 
     def fail(self, error: Exception) -> None:
@@ -100,7 +101,7 @@ class Wire:
                     host.truth.note_repeated(call)
                     self._loop.world_later(
                         self._random.uniform(0.002, 0.3),
-                        lambda: self._to_executor(exchange, host, call, again=True),
+                        lambda: self._to_executor(exchange, host, call),
                     )
                 return await exchange.answer
         except TimeoutError:
@@ -109,9 +110,7 @@ class Wire:
             if exchange is not None:
                 exchange.is_given_up = True
 
-    def _to_executor(
-        self, exchange: Exchange, host: XxlHost, call: Call, *, again: bool = False
-    ) -> None:
+    def _to_executor(self, exchange: Exchange, host: XxlHost, call: Call) -> None:
         if exchange.server.is_dead:
             if not host.is_vanished:
                 self._later(exchange, lambda: exchange.fail(NoAnswer("the connection broke")))
@@ -119,7 +118,7 @@ class Wire:
         host.truth.note_delay(call, self._loop.now - exchange.sent_at)
 
         async def serve() -> None:
-            body = await host.executor.answer(call, sent_at=exchange.sent_at, again=again)
+            body = await host.executor.answer(call, exchange)
             if body is None:
                 self._later(exchange, lambda: exchange.fail(NoAnswer("closed unanswered")))
             else:
