@@ -214,7 +214,8 @@ POOL_SLOTS_USED = Metric(
 OVERDUE_TRIGGERS = Metric(
     "tickwheel_installation_overdue_triggers",
     Kind.GAUGE,
-    "Triggers that should have been planned 5 s ago; at most 5,000 are counted",
+    "Triggers that should have been planned 5 s ago; at most 1,000 are counted, and while executors"
+    " are paused those among the oldest 5,000 that are not theirs",
 )
 ADMINS = Metric(
     "tickwheel_installation_admins",
