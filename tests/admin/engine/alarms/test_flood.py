@@ -135,7 +135,7 @@ def statements_of(database: Database) -> list[str]:
     return seen
 
 
-@pytest.mark.every_database(but=("mariadb",), nightly=True)
+@pytest.mark.every_database(nightly=True)
 async def test_ten_thousand_failures_of_a_minute(database: Database, clock: Clock) -> None:
     alarms = Alarms(database)
     mail = await alarms.channel(per_minute=20)
