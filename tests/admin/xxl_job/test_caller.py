@@ -387,8 +387,7 @@ async def test_what_comes_unasked_ends_the_connection(caller: HttpCaller) -> Non
             assert node.connections == count
     async with _node(_says(DONE, b"", DONE, pause=0.02)) as node:
         await _call(caller, node)
-        await asyncio.sleep(0.1)
-        assert node.open_now == 0
+        await wait_until_async(lambda: node.open_now == 0)
 
 
 async def test_proxies_of_the_environment_are_not_used(
