@@ -95,6 +95,8 @@ class RemoteAttempts:
     def __init__(self) -> None:
         self._by_run: dict[int, RemoteAttempt] = {}
         self._wire_jobs: dict[int, RemoteAttempt] = {}
+        # By job: copies below this one are taken, so that nobody need look at them.
+        self._lowest: dict[int, int] = {}
         self._unlocated: set[RemoteAttempt] = set()  # it is not known which copies they are
         # Calls that may be on their way, with the wire job that each is about and until when.
         self._reserved: dict[int, tuple[int, float]] = {}
@@ -139,12 +141,15 @@ class RemoteAttempts:
     def add(self, attempt: RemoteAttempt) -> bool:
         """Keep a new one, with a wire job of its own; False: too many of its job run."""
         reserved = {job for job, until in self._reserved.values() if until > attempt.known_at}
-        first = self._turn_copy if attempt.known_at < self._turn_until else 0
+        is_turn = attempt.known_at < self._turn_until
+        first = self._turn_copy if is_turn else self._lowest.get(attempt.job_id, 0)
         for copy in (each % MAX_COPIES for each in range(first, first + MAX_COPIES)):
             wire_job = wire_job_id(attempt.job_id, copy)
             if wire_job not in reserved and wire_job not in self._wire_jobs:
                 self.adopt(attempt)
                 self.found(attempt, copy)
+                if not is_turn and not reserved:  # else one below may be free again by itself
+                    self._lowest[attempt.job_id] = copy + 1
                 return True
         return False
 
@@ -260,3 +265,8 @@ class RemoteAttempts:
             agenda.discard(attempt)
         if attempt.copy is not None and self._wire_jobs.get(attempt.wire_job) is attempt:
             del self._wire_jobs[attempt.wire_job]
+            if attempt.copy < self._lowest.get(attempt.job_id, 0):
+                if attempt.copy:
+                    self._lowest[attempt.job_id] = attempt.copy
+                else:
+                    del self._lowest[attempt.job_id]

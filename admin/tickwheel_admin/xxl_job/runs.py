@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -46,7 +47,10 @@ from tickwheel_shared.secret_mask import hidden, mask_of
 
 log = structlog.get_logger(__name__)
 
-CALLS_AT_ONCE = 20  # that start or stop runs
+# Calls to a node that start runs. With one for logs they find a place there without waiting
+# (`places.MAX_CALLS_PER_NODE`), and those that stop runs find theirs besides.
+CALLS_AT_ONCE = 15
+KILLS_AT_ONCE = 20  # calls to a node that stop runs
 # A call begins at most so long after the claim, and takes at most so long to be sent: whoever asks
 # about a run that is not confirmed does so after five seconds (`CONFIRM_MS`), and then no call for
 # it is on its way.
@@ -90,14 +94,18 @@ class NodeRuns:
         self._may_kill = may_kill
         # Whether the node says of a run that it never had that there is no log; None: not asked.
         self._logs_tell: bool | None = None
-        self._turns = asyncio.Semaphore(CALLS_AT_ONCE)
+        self._kills = asyncio.Semaphore(KILLS_AT_ONCE)
+        # What is to be started, and until when the call for it must have begun; and how many tasks
+        # make these calls, one after the other: one for each run would cost as much as its call.
+        self._orders: deque[tuple[RemoteAttempt, RunRequest, float]] = deque()
+        self._callers = 0
         # When nobody listened at the node's address, or another process seemed to.
         self.replaced_at = -1.0
 
     @property
     def is_busy(self) -> bool:
-        """Whether calls that start or stop runs wait for their turn."""
-        return self._turns.locked()
+        """Whether calls that start runs wait for their turn."""
+        return bool(self._orders)
 
     @property
     def room(self) -> int | None:
@@ -142,7 +150,24 @@ class NodeRuns:
                 )
                 continue
             # No database's clock is asked for the age of the claim: it may be set back.
-            self._spawn(self._call_run(attempt, request, claim.asked_at + START_SECONDS))
+            self._orders.append((attempt, request, claim.asked_at + START_SECONDS))
+        self._spawn_callers()
+
+    def _spawn_callers(self) -> None:
+        for _ in range(min(len(self._orders), CALLS_AT_ONCE - self._callers)):
+            self._callers += 1
+            self._spawn(self._call_in_turn())
+
+    async def _call_in_turn(self) -> None:
+        """Work off what is to be started."""
+        try:
+            while self._orders:
+                await self._call_run(*self._orders.popleft())
+        except Exception:
+            self._callers -= 1
+            self._spawn_callers()  # one broken call must not hold up the others
+            raise
+        self._callers -= 1
 
     async def _call_run(self, attempt: RemoteAttempt, request: RunRequest, begin_by: float) -> None:
         """Ask the node to start a run.
@@ -151,8 +176,7 @@ class NodeRuns:
             begin_by: when the call must have begun, in seconds of the running loop.
         """
         try:
-            async with self._turns:
-                await self._call_run_now(attempt, request, begin_by)
+            await self._call_run_now(attempt, request, begin_by)
         except (ConnectionRefused, NotSent) as error:
             self._refuse(attempt, Refusal.FULL, f"it could not be reached: {error}")
         except (NoAnswer, BadAnswer):  # it may have begun all the same: it is asked about
@@ -291,7 +315,7 @@ class NodeRuns:
             if not attempt.handler and self._attempts.may_be_shared:
                 return  # who sent it may have given its wire job to the next one
         try:
-            async with self._turns:
+            async with self._kills:
                 if not self._attempts.owns(attempt) or not self._may_kill():
                     return  # another one runs there, or may
                 # No other run may get the wire job while this call may be on its way.
@@ -392,6 +416,8 @@ class NodeRuns:
 
 def param_of(parameters: bytes) -> str:
     """The one text that a job of this protocol has; other parameters travel as JSON."""
+    if parameters == b"{}":
+        return ""
     given = json.loads(parameters)
     if given == {}:
         return ""

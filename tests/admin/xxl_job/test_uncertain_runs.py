@@ -33,7 +33,7 @@ from tickwheel_admin.xxl_job.calls import NodeCalls
 from tickwheel_admin.xxl_job.dialects import Call, log_id, wire_job_id
 from tickwheel_admin.xxl_job.log_reader import LogReader
 from tickwheel_admin.xxl_job.registrar import mine
-from tickwheel_admin.xxl_job.runs import NodeRuns
+from tickwheel_admin.xxl_job.runs import CALLS_AT_ONCE, NodeRuns
 from tickwheel_admin.xxl_job.watch import XxlWatch
 from tickwheel_shared.protocol import (
     Accepted,
@@ -561,6 +561,65 @@ def test_runs_of_one_job_have_wire_jobs_of_their_own(loop: SimLoop) -> None:
         await asyncio.sleep(1)
         assert len({each["jobId"] for each in bridge.executor.told("/run")}) == 2
 
+    loop.run_until_complete(story())
+
+
+def test_a_run_gets_the_first_wire_job_of_its_job_that_is_free(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.runs.start([request(run) for run in (1, 2, 3, 4)], claim())
+        await asyncio.sleep(0.1)
+        for run in (3, 1):
+            ended = bridge.attempts.get(run, 1)
+            assert ended is not None
+            bridge.attempts.remove(ended)
+        bridge.runs.start([request(run) for run in (5, 6, 7)], claim())
+        await asyncio.sleep(0.1)
+        given = [each["jobId"] for each in bridge.executor.told("/run")]
+        assert given == [wire_job_id(5, copy) for copy in (0, 1, 2, 3, 0, 2, 4)]
+
+    loop.run_until_complete(story())
+
+
+def test_runs_wait_for_their_turn_and_kills_do_not_wait_for_theirs(loop: SimLoop) -> None:
+    async def story() -> None:
+        bridge = Bridge()
+        bridge.runs.start([request(1)], claim())
+        await asyncio.sleep(0.1)
+        bridge.executor.seconds["/run"] = 0.5
+        runs = range(2, 2 + 2 * CALLS_AT_ONCE)
+        bridge.runs.start([request(run) for run in runs], claim())
+        await asyncio.sleep(0.1)
+        assert len(bridge.executor.told("/run")) == 1 + CALLS_AT_ONCE
+        assert bridge.runs.is_busy
+        cancel = Cancel(run=1, attempt=1, token="token", reason=CancelReason.OPERATOR)
+        bridge.spawn(bridge.runs.cancel(cancel))
+        await asyncio.sleep(0.1)
+        assert len(bridge.executor.told("/kill")) == 1
+        await asyncio.sleep(0.5)
+        assert len(bridge.executor.told("/run")) == 1 + 2 * CALLS_AT_ONCE
+        assert not bridge.runs.is_busy
+
+    loop.run_until_complete(story())
+
+
+def test_a_call_that_is_broken_holds_up_no_other(loop: SimLoop) -> None:
+    def fails(said: dict[str, Any]) -> None:
+        if len(bridge.executor.told("/run")) <= 2 * CALLS_AT_ONCE:
+            raise ZeroDivisionError
+
+    async def story() -> None:
+        bridge.executor.on_run = fails
+        runs = range(1, 2 + 2 * CALLS_AT_ONCE)
+        bridge.runs.start([request(run) for run in runs], claim())
+        await asyncio.sleep(0.1)
+        assert len(bridge.executor.told("/run")) == 1 + 2 * CALLS_AT_ONCE
+        assert [each.run for each in bridge.said if isinstance(each, Accepted)] == [runs[-1]]
+        bridge.runs.start([request(100)], claim())
+        await asyncio.sleep(0.1)
+        assert len(bridge.executor.told("/run")) == 2 + 2 * CALLS_AT_ONCE
+
+    bridge = Bridge()
     loop.run_until_complete(story())
 
 

@@ -57,7 +57,7 @@ class _Amount:
 
 @dataclass(slots=True)
 class _Queue:
-    messages: deque[NodeMessage] = field(default_factory=deque)
+    messages: deque[tuple[NodeMessage, int]] = field(default_factory=deque)  # with their text
     text: int = 0  # characters in them
 
 
@@ -159,8 +159,7 @@ class Inbox:
             waiting = self._waiting[trust]
             weight = 0
             while queue.messages and weight < most and text < TEXT_PER_BATCH:
-                received = queue.messages.popleft()
-                chars = text_of(received.message)
+                received, chars = queue.messages.popleft()
                 weight += _weight(received)
                 text += chars
                 queue.text -= chars
@@ -197,9 +196,9 @@ class Inbox:
     def _put(self, queue: _Queue, received: NodeMessage, *, first: bool = False) -> None:
         chars = text_of(received.message)
         if first:
-            queue.messages.appendleft(received)
+            queue.messages.appendleft((received, chars))
         else:
-            queue.messages.append(received)
+            queue.messages.append((received, chars))
         queue.text += chars
         waiting = self._waiting[self._trust_of(received.session)]
         waiting.messages += 1
@@ -212,8 +211,8 @@ def text_of(message: FromNode | HeldPart | StoredFirst) -> int:
         case LogChunk():
             return sum(len(line.text) + LINE_OVERHEAD for line in message.lines)
         case Result():
-            parts = (message.result, message.state, message.checkpoint)
-            return len(message.message) + sum(len(bytes(part)) for part in parts)
+            kept = len(bytes(message.state)) + len(bytes(message.checkpoint))
+            return len(message.message) + len(bytes(message.result)) + kept
         case Checkpoint():
             return len(message.data)
     return 0
