@@ -149,6 +149,11 @@ CREATE TRIGGER sim_node_changed AFTER UPDATE ON node WHEN OLD.state <> NEW.state
     VALUES (sim_seq(), tickwheel_now(), sim_time(), 'node', NEW.id, OLD.state, NEW.state,
             OLD.lease_expires_at);
 END;
+CREATE TRIGGER sim_pool_claimed AFTER UPDATE ON pool WHEN OLD.claims <> NEW.claims BEGIN
+    INSERT INTO sim_change (seq, at, vt, what, id, result, due_at)
+    VALUES (sim_seq(), tickwheel_now(), sim_time(), 'pool', NEW.id, NEW.reserved_run_id,
+            NEW.reserved_until);
+END;
 CREATE TRIGGER sim_lease_shortened AFTER UPDATE ON node
 WHEN NEW.lease_expires_at < OLD.lease_expires_at BEGIN
     INSERT INTO sim_change (seq, at, vt, what, id, state, node_lease)

@@ -35,7 +35,7 @@ from tests.simulation.host import Host
 from tests.simulation.network import Network
 from tests.simulation.node_host import NodeHost
 from tests.simulation.operators import OPERATOR, Operators
-from tests.simulation.pools.jobs import add_pools, with_pool
+from tests.simulation.pools.jobs import add_pools, crowd, with_pool
 from tests.simulation.pools.verdict import check_pools
 from tests.simulation.scheduler import SimLoop
 from tests.simulation.schedules import calendar_in_use, draw_epoch
@@ -269,6 +269,7 @@ class _World:
         for disturbance in under_load:
             disturbance.cancel()
         self.history.note("world", "faults end")
+        faults_ended = self.history.now
         await self._heal()
         await self._operators.restore()
         if self._fillers is not None:
@@ -294,7 +295,7 @@ class _World:
         if self._fillers is not None:
             check_backfills(self._database, self._fillers, self.history)
         if self._options.pools:
-            check_pools(self._database, self.history)
+            check_pools(self._database, self.history, faults_ended=faults_ended)
         check_self_audit(self._database, self.history, self._random("self-audit"))
 
     @property
@@ -362,6 +363,9 @@ class _World:
             if raw["handler"] not in ("hanging", "stubborn", "long") and ENDLESS not in raw["name"]:
                 short.append(job_id)
             self.history.note("world", f"job {job_id}: {raw}")
+        for name in pools:
+            for raw in crowd(of_pools, name, pools[name]):
+                await jobs.create(OPERATOR, executor_ids[name], raw)
         if self._options.workflows:
             of = list(executor_ids.values())
             random, now = self._random("workflows"), self._database.now()

@@ -39,3 +39,25 @@ def with_pool(random: Random, raw: dict[str, Any], pools: Mapping[str, int]) -> 
         return raw
     name = random.choice((_SHARED, *pools))
     return raw | {"pool": name, "pool_slots": random.randint(1, pools[name])}
+
+
+def crowd(random: Random, executor: str, pools: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Jobs of an executor that keep the shared pool full: light ones, and one that takes it whole.
+
+    They may go to any node, so that the checker knows what each of them waits for.
+    """
+    rules: tuple[tuple[str, str, int, tuple[float, ...]], ...] = (
+        ("light", "chatty", 1, (0.4, 0.6, 1)),
+        ("heavy", "quick", pools[_SHARED], (1.5, 2.5)),
+    )
+    return [
+        {
+            "name": f"{executor}-{name}",
+            "handler": handler,
+            "pool": _SHARED,
+            "pool_slots": slots,
+            "priority": 5,
+            "triggers": [{"kind": "fixed_rate", "every_seconds": random.choice(seconds)}],
+        }
+        for name, handler, slots, seconds in rules
+    ]
