@@ -73,10 +73,12 @@ def looks_of_link(outcome: NeedOutcome, *, is_done: bool = False) -> tuple[str, 
 
 
 def look_of(view: StepView) -> str:
-    """The state of a run whose colour and icon a step has."""
+    """The state of a run whose colour a step has."""
     state = view.status.state
     if state is StepState.FAILED and view.run is not None:
         return view.run.state.value if view.run.state.value != "succeeded" else "failed"
+    if labels.is_queued(view):
+        return "retrying" if labels.has_been_tried(view) else "queued"
     return labels.look_of(state.value)
 
 

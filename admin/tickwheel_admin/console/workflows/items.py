@@ -47,6 +47,7 @@ async def list_items(request: web.Request) -> web.Response:
             "run": view.run,
             "config": detail.config,
             "step": found.step,
+            "view": found,
             "status": found.status,
             "look": look_of(found),
             "items": page.items,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tickwheel_admin.console.frame.formatting import instant
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.domain.runs.run import FINAL, Origin, Run, RunState
 from tickwheel_admin.domain.users.user import Actor, Permission
@@ -14,6 +15,7 @@ from tickwheel_admin.domain.workflows.graph import (
     JobStep,
     NeedOutcome,
     ScriptStep,
+    Silence,
     Step,
     SubWorkflow,
 )
@@ -37,22 +39,59 @@ def kind_text(step: Step) -> str:
     return _("Wait")
 
 
-def state_name(state: str) -> str:
-    """Where a step stands; the state of its run where that says more."""
+def state_name(view: StepView) -> str:
+    """Where a step stands; what it waits for, and its run's state, where these say more."""
+    status = view.status
+    if status.state is StepState.READY:
+        return {
+            states.APPROVAL: _("Needs approval"),
+            states.BREAKPOINT: _("Paused"),
+        }.get(status.reason or "", _("Waits"))
+    if is_queued(view):
+        return _("Retrying") if has_been_tried(view) else _("Queued")
     return {
         StepState.WAITING: _("Waiting"),
-        StepState.READY: _("Ready"),
         StepState.RUNNING: _("Running"),
         StepState.SUCCEEDED: _("Succeeded"),
         StepState.FAILED: _("Failed"),
         StepState.SKIPPED: _("Skipped"),
-    }[StepState(state)]
+    }[status.state]
+
+
+def is_queued(view: StepView) -> bool:
+    """Whether a step has begun, and its run waits: for a node, a slot of a pool, its next try."""
+    is_running = view.status.state is StepState.RUNNING
+    return is_running and view.run is not None and view.run.state is RunState.QUEUED
+
+
+def has_been_tried(view: StepView) -> bool:
+    """Whether its run had an attempt before."""
+    return view.run is not None and view.run.attempt > 0
+
+
+def note(view: StepView) -> str | None:
+    """What people should know of how a step stands, beyond its state."""
+    status = view.status
+    if status.state is StepState.READY and status.due_at is not None:
+        until = {"time": instant(status.due_at)}
+        if status.reason == states.WAIT:
+            return _("Waits until %(time)s.") % until
+        if isinstance(view.step.body, Approval):
+            silent = (
+                _("Without an answer it is approved at %(time)s.")
+                if view.step.body.silence is Silence.APPROVE
+                else _("Without an answer it is declined at %(time)s.")
+            )
+            return " ".join(filter(None, (view.message, silent % until)))
+    if is_queued(view) and not has_been_tried(view):
+        return _("Has not begun; the page of its run says what it waits for.")
+    return view.message or reason_text(status.reason)
 
 
 def told(view: StepView) -> str:
     """Where a step of a run stands, with its items."""
     status = view.status
-    word = state_name(status.state)
+    word = state_name(view)
     if status.items is not None:
         return f"{word} · {status.items_ended:,} / {status.items:,}"
     return word
@@ -65,7 +104,7 @@ def spoken(step: Step, view: StepView | None = None) -> str:
         parts.append(kind_text(step))
     else:
         status = view.status
-        parts.append(state_name(status.state).lower())
+        parts.append(state_name(view).lower())
         if status.items is not None:
             items = {"n": f"{status.items_ended:,}", "all": f"{status.items:,}"}
             parts.append(_("%(n)s of %(all)s items") % items)
@@ -73,8 +112,15 @@ def spoken(step: Step, view: StepView | None = None) -> str:
 
 
 def look_of(state: str) -> str:
-    """The state of a run whose colour and icon a step has."""
+    """The state of a run whose colour a step has."""
     return {"waiting": "queued", "ready": "retrying"}.get(state, state)
+
+
+def icon_of(view: StepView, look: str) -> str:
+    """The picture beside the state of a step that has this look."""
+    if view.status.state is not StepState.READY:
+        return f"s-{look}"
+    return "pause" if view.status.reason == states.BREAKPOINT else "clock"
 
 
 def need_text(outcome: NeedOutcome) -> str:

@@ -87,7 +87,7 @@ def _row(index: int, view: StepView, *, begun: int, end: int, length: int) -> St
         href=href_of(view),
         bars=bars,
         length_ms=ms,
-        note=view.message or labels.reason_text(status.reason),
+        note=labels.note(view),
     )
 
 

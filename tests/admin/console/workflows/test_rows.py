@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from tickwheel_admin.console.workflows import labels
+from tickwheel_admin.console.workflows.graph import look_of
 from tickwheel_admin.console.workflows.rows import rows_of
 from tickwheel_admin.domain.runs.run import Origin, Run, RunState
 from tickwheel_admin.domain.workflows.graph import (
     Approval,
     Body,
     JobStep,
+    Silence,
     Step,
     Wait,
     Workflow,
@@ -89,3 +92,38 @@ def test_waiting_is_apart_from_working(
     assert told == bars
     for bar in row.bars:
         assert 0 <= bar.x <= bar.x + bar.width <= 100
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "run", "word", "note", "icon"),
+    [
+        (JOB, {"state": "running"}, run_of("queued", 0), "Queued", "Has not begun", "s-queued"),
+        (JOB, {"state": "running"}, run_of("queued", 1), "Retrying", None, "s-retrying"),
+        (JOB, {"state": "running"}, run_of("running"), "Running", None, "s-running"),
+        (JOB, {"state": "running"}, None, "Running", None, "s-running"),  # not for the reader
+        (JOB, {"state": "ready", "reason": "breakpoint"}, None, "Paused", "Waits until", "pause"),
+        (Approval(), {"state": "ready", "reason": "approval"}, None,
+         "Needs approval", "Waits for an approval.", "clock"),
+        (Approval(), {"state": "ready", "reason": "approval", "due_at": 9, "message": "Go?"}, None,
+         "Needs approval", "Go? Without an answer it is declined at", "clock"),
+        (Approval(silence=Silence.APPROVE), {"state": "ready", "reason": "approval", "due_at": 9},
+         None, "Needs approval", "Without an answer it is approved at", "clock"),
+        (Wait(duration_ms=5), {"state": "ready", "reason": "wait", "due_at": 9}, None,
+         "Waits", "Waits until", "clock"),
+    ],
+)  # fmt: skip
+def test_a_step_that_waits_says_so(
+    body: Body, status: dict[str, Any], run: StepRun | None, word: str, note: str | None, icon: str
+) -> None:
+    values = {"since": 1, "started_at": 1} | status | {"state": StepState(status["state"])}
+    view = StepView(
+        step=Step(key="load", body=body),
+        status=StepStatus(workflow_run_id=1, step_index=0, **values),
+        run=run,
+        waits_for=(),
+        is_critical=False,
+    )
+    assert labels.state_name(view) == word
+    told = labels.note(view)
+    assert told is None if note is None else (told or "").startswith(note)
+    assert labels.icon_of(view, look_of(view)) == icon

@@ -14,6 +14,7 @@ from tickwheel_admin.cli.client.output.table import (
     Item,
     instant,
     made,
+    made_state,
     number,
     optional,
     state,
@@ -61,13 +62,26 @@ def _items(step: Item) -> str | None:
     return f"{items['succeeded']} of {items['all']}{failed}"
 
 
+def _state(step: Item) -> str:
+    """Where a step stands; a run that waits for a node does not run yet."""
+    return "queued" if step["run_state"] == "queued" else str(step["state"])
+
+
+def _waits_for(step: Item) -> str | None:
+    """Other steps, a person or an instant."""
+    if step["state"] != "ready":
+        return ", ".join(step["waits_for"]) or None
+    what = {"approval": "approval", "breakpoint": "a person"}.get(step["reason"], "its instant")
+    return what if step["due_at"] is None else f"{what}, until {step['due_at']}"
+
+
 _STEPS = (
     text("STEP", "key"),
-    state("STATE", "state"),
+    made_state("STATE", _state),
     optional(instant("SINCE", "since")),
     number("RUN", "run_id"),
     made("ITEMS", _items),
-    text("WAITS FOR", "waits_for", cuttable=True),
+    made("WAITS FOR", _waits_for, cuttable=True),
     optional(text("REASON", "reason")),
     text("MESSAGE", "message", cuttable=True),
 )

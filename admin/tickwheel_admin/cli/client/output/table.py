@@ -70,6 +70,11 @@ def state(title: str, path: str) -> TableColumn:
     )
 
 
+def made_state(title: str, make: Callable[[Item], str]) -> TableColumn:
+    """A column with a state that is made from the whole item, in its colour."""
+    return TableColumn(title=title, cell=lambda item, _: plain(make(item)), colour_of=make)
+
+
 def made(
     title: str, make: Callable[[Item], object], *, right: bool = False, cuttable: bool = False
 ) -> TableColumn:
