@@ -17,7 +17,11 @@ from tickwheel_admin.cli.common import (
 from tickwheel_admin.domain.backfills.backfill import ENDED, MAX_PARALLEL
 from tickwheel_admin.domain.errors import NotFound
 from tickwheel_admin.domain.fields import instant_from_iso, instant_to_iso, optional_iso
-from tickwheel_admin.services.backfills.requests import BackfillPreview, BackfillRequest
+from tickwheel_admin.services.backfills.requests import (
+    BackfillPreview,
+    BackfillRequest,
+    no_instant,
+)
 from tickwheel_admin.services.backfills.service import BackfillItem
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.administration import COMMAND_LINE
@@ -156,6 +160,8 @@ def _preview(args: argparse.Namespace) -> int:
     print(f"{found.total} instants, {found.existing} of them with runs already")
     if found.first_at is not None and found.last_at is not None:
         print(f"from {instant_to_iso(found.first_at)} to {instant_to_iso(found.last_at)}")
+    if not found.total:
+        print(no_instant(found).problems[0].message)
     return 0
 
 

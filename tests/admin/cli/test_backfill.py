@@ -37,6 +37,8 @@ def test_a_backfill_from_its_preview_to_its_cancel(
 
     assert "There is no backfill." in told("list")
     assert "31 instants, 0 of them" in told("preview", "billing", "report", *MARCH)
+    none = ("--from", "2026-03-01T00:30Z", "--to", "2026-03-01T00:31Z")
+    assert "has no instant in this time" in told("preview", "billing", "report", *none)
     assert "Backfill 1 was started." in told(
         "start", "billing", "report", *MARCH, "--parallel", "4", "--newest-first"
     )
