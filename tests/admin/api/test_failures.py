@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.admin.kit.served import Served, served
+from tests.admin.kit.services import RUN_COLUMNS, run_row
 from tickwheel_admin.domain.failures.group import FailureGroup
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.users.administration import COMMAND_LINE
+from tickwheel_admin.store.database import tables
+from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.failures.groups import GroupJob, insert_groups, write_jobs
 
 GROUP = 2**53 - 2  # ids are fingerprints, as long as JSON holds exactly
@@ -132,3 +135,30 @@ async def test_pages_of_groups(tmp_path: Path) -> None:
         assert "Nothing fails" in await page("")
         assert "resolved" in await page("?state=all")
         assert "/acknowledge" not in await page(f"/{GROUP}")
+
+
+async def test_a_failed_run_is_explained(tmp_path: Path) -> None:
+    async with served(tmp_path) as admin:
+        executor_id, job_id = await _added(admin)
+        headers = await admin.token_for("root", Role.ADMIN)
+        of_job = {"executor_id": executor_id, "job_id": job_id, "started_at": 5, "ended_at": 9}
+        rows = [
+            run_row(71, of_job | {"scheduled_at": 1, "parameters": '{"a": "<1>"}'}),
+            run_row(72, of_job | {"scheduled_at": 2, "parameters": "{}", "state": "failed"}),
+        ]
+        await admin.services.store.run(insert_rows, tables.run, rows, columns=RUN_COLUMNS)
+        async with admin.client.get("/api/v1/runs/72/why", headers=headers) as answer:
+            told = await answer.json()
+        assert (told["failed_run_id"], told["good_run_id"]) == (72, 71)
+        assert told["parameters"] == [{"name": "a", "good": "<1>", "failed": None}]
+        async with admin.client.get("/api/v1/runs/71/why", headers=headers) as answer:
+            assert (await answer.json())["error"]["code"] == "run.not_failed"
+        await admin.log_in("dora", Role.OPERATOR)
+        async with admin.client.get("/runs/72") as answer:
+            assert 'hx-get="/runs/72/why"' in await answer.text()
+        for part in ({}, {"X-Block": "why"}):
+            async with admin.client.get("/runs/72/why", headers=part) as answer:
+                shown = await answer.text()
+            assert "Parameter a" in shown
+            assert "&lt;1&gt;" in shown
+            assert ("<html" in shown) == (not part)

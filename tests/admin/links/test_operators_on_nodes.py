@@ -185,6 +185,7 @@ async def test_an_admins_row_says_how_it_does(database: Database, admin: Admin) 
         "dispatcher",
         "planner",
         "backfiller",
+        "canaryretrier",
         "refresher",
         "cleaner",
         "rollup",

@@ -8,8 +8,10 @@ from tickwheel_admin.api.answers import NewVersionJson, PageJson, answer, instan
 from tickwheel_admin.api.failures.shapes import (
     CanaryRetryJson,
     CanaryRetryStartedJson,
+    DifferingValueJson,
     FailureGroupDetailJson,
     FailureGroupJson,
+    RunComparisonJson,
 )
 from tickwheel_admin.api.inputs import (
     PAGING,
@@ -20,9 +22,11 @@ from tickwheel_admin.api.inputs import (
     query_fields,
 )
 from tickwheel_admin.domain.failures.canary import CanaryRetry
+from tickwheel_admin.domain.failures.comparison import DifferingValue
 from tickwheel_admin.domain.failures.group import MAX_MUTE_S, MAX_NOTES_CHARS, MAX_OWNER_CHARS
 from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.users.user import Permission
+from tickwheel_admin.services.failures.detective import RunComparison
 from tickwheel_admin.services.failures.failures import GroupDetail, GroupItem
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.input_fields import (
@@ -79,6 +83,18 @@ async def get_failure(request: web.Request) -> web.Response:
         actor_of(request), path_id(request, "failure_id")
     )
     return answer(_detail_view(detail))
+
+
+@routes.get(
+    "/api/v1/runs/{run_id:[0-9]{1,18}}/why",
+    permission=Permission.VIEW,
+    api=True,
+    answers=RunComparisonJson,
+)
+async def explain_run(request: web.Request) -> web.Response:
+    """A failed run held against the last good one of its job."""
+    found = await request.app[SERVICES].failures.why(actor_of(request), path_id(request, "run_id"))
+    return answer(_comparison_view(found))
 
 
 @routes.put(
@@ -265,3 +281,30 @@ def _canary_view(canary: CanaryRetry) -> CanaryRetryJson:
         "failed": canary.failed,
         "left_out": canary.left_out,
     }
+
+
+def _comparison_view(found: RunComparison) -> RunComparisonJson:
+    good, line = found.good, found.line
+    return {
+        "failed_run_id": found.failed.run.id,
+        "good_run_id": None if good is None else good.run.id,
+        "good_scheduled_at": None if good is None else instant(good.run.scheduled_at),
+        "failed_revision": found.failed.run.job_revision,
+        "good_revision": None if good is None else good.run.job_revision,
+        "parameters": [_change_view(each) for each in found.parameters],
+        "node": None if found.node is None else _change_view(found.node),
+        "sdk": None if found.sdk is None else _change_view(found.sdk),
+        "labels": [_change_view(each) for each in found.labels],
+        "fields": list(found.fields),
+        "phases": [
+            {"name": each.name, "good_ms": each.good_ms, "failed_ms": each.failed_ms}
+            for each in found.phases
+        ],
+        "line": None
+        if line is None
+        else {"number": line.number, "good": line.good, "failed": line.failed},
+    }
+
+
+def _change_view(change: DifferingValue) -> DifferingValueJson:
+    return {"name": change.name, "good": change.good, "failed": change.failed}

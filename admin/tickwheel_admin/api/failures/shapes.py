@@ -63,6 +63,47 @@ class RunOfGroupJson(TypedDict):
     ended_at: Instant | None
 
 
+class DifferingValueJson(TypedDict):
+    """A value that differs."""
+
+    name: str
+    good: Annotated[str | None, doc("Of the good run; null: there was none.")]
+    failed: str | None
+
+
+class PhaseLengthsJson(TypedDict):
+    """How long a part of both runs took."""
+
+    name: Annotated[str, doc("waiting, sending or running.")]
+    good_ms: Annotated[int | None, doc("Null: it was not reached.")]
+    failed_ms: int | None
+
+
+class LineDifferenceJson(TypedDict):
+    """The first line in which the logs differ."""
+
+    number: Annotated[int, doc("From 1.")]
+    good: Annotated[str | None, doc("Null: the log ends before it.")]
+    failed: str | None
+
+
+class RunComparisonJson(TypedDict):
+    """A failed run held against the last good one of its job; what is the same is left out."""
+
+    failed_run_id: int
+    good_run_id: Annotated[int | None, doc("Null: none is known; the rest is empty.")]
+    good_scheduled_at: Instant | None
+    failed_revision: int
+    good_revision: int | None
+    parameters: Annotated[list[DifferingValueJson], doc("At most 50.")]
+    node: DifferingValueJson | None
+    sdk: DifferingValueJson | None
+    labels: Annotated[list[DifferingValueJson], doc("Of the nodes; at most 50.")]
+    fields: Annotated[list[str], doc("Of the job, that the revisions between them changed.")]
+    phases: list[PhaseLengthsJson]
+    line: Annotated[LineDifferenceJson | None, doc("Of the first 1,000 lines of both logs.")]
+
+
 class CanaryRetryJson(TypedDict):
     """Runs of a failure group that are done again in growing waves."""
 

@@ -6,6 +6,7 @@ from tickwheel_admin.console.frame.formatting import number
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.i18n import ngettext
 from tickwheel_admin.domain.failures.canary import CanaryReason, CanaryRetry, CanaryState
+from tickwheel_admin.domain.failures.comparison import PhaseLengths
 from tickwheel_admin.domain.failures.group import FailureGroup, GroupState
 
 
@@ -35,6 +36,15 @@ def canary_badge(canary: CanaryRetry) -> tuple[str, str, str]:
         ),
         CanaryState.DONE: ("s-ok", "check", _("done")),
     }[canary.state]
+
+
+def phase_name(phase: PhaseLengths) -> str:
+    """What was done meanwhile."""
+    return {
+        "waiting": _("Waiting"),
+        "sending": _("Sending"),
+        "running": _("Running"),
+    }[phase.name]
 
 
 def extent(group: FailureGroup) -> str:

@@ -54,6 +54,14 @@ async def show_failure(request: web.Request) -> web.Response:
     return await _page(request)
 
 
+@routes.get("/runs/{run_id:[0-9]{1,18}}/why", permission=Permission.VIEW)
+async def explain_run(request: web.Request) -> web.Response:
+    """A failed run held against the last good one; the page of the run has it as a part."""
+    run_id = int(request.match_info["run_id"])
+    found = await request.app[SERVICES].failures.why(actor_of(request), run_id)
+    return await render(request, "failures/why.html", {"found": found, "run": found.failed.run})
+
+
 @routes.post(f"{FAILURE}/acknowledge", permission=Permission.OPERATE)
 async def acknowledge(request: web.Request) -> web.Response:
     try:

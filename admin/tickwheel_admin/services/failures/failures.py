@@ -22,6 +22,7 @@ from tickwheel_admin.domain.failures.group import (
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import ALARMS, Events
 from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
+from tickwheel_admin.services.failures.detective import RunComparison, hold_against_last_good
 from tickwheel_admin.services.lists.paging import (
     Number,
     Page,
@@ -149,6 +150,14 @@ class FailureGroups:
         if group is None or not actor.may(Permission.VIEW, group.executor_id):
             return None
         return group
+
+    async def why(self, actor: Actor, run_id: int) -> RunComparison:
+        """A failed run held against the last good one of its job.
+
+        Raises:
+            NotFound: run.not_failed.
+        """
+        return await self._store.read(hold_against_last_good, actor, run_id)
 
     # --- treating ----------------------------------------------------------------------------
 

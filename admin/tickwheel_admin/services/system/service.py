@@ -24,6 +24,7 @@ MAX_ADMINS = 200
 _LOOP_LABELS: Mapping[str, Word] = {
     "planner": Word("Planning fires"),
     "backfiller": Word("Running fires of the past"),
+    "canaryretrier": Word("Retrying failures"),
     "dispatcher": Word("Sending runs"),
     "recorder": Word("Recording results"),
     "sweeper": Word("Sweeping up"),

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 
 from tests.admin.kit.services import FAR, World
 from tickwheel_admin.domain.backfills.backfill import FillOutcome
+from tickwheel_admin.domain.failures.canary import CanaryRetry, CanaryState
 from tickwheel_admin.domain.jobs.declared_job import DeclaredState
 from tickwheel_admin.domain.runs.run import FAILURES, FINAL, LIVE, PARKED_AT, Origin, RunState
 from tickwheel_admin.domain.users.saved_view import ListPage
@@ -23,6 +25,8 @@ from tickwheel_admin.store.database.batch import insert_rows, update_rows
 from tickwheel_admin.store.executors import executors, handler_schemas
 from tickwheel_admin.store.executors.node_leases import expire_nodes
 from tickwheel_admin.store.executors.nodes import live_nodes
+from tickwheel_admin.store.failures.canaries import next_runs
+from tickwheel_admin.store.failures.good_runs import last_good_run
 from tickwheel_admin.store.gitops import handler_uses
 from tickwheel_admin.store.gitops import managed as managed_objects
 from tickwheel_admin.store.jobs import declared as declared_jobs
@@ -146,6 +150,19 @@ AUDITED_NUMBERS = (
 PERIODS = 5_000
 PERIODS_END = PERIODS
 PAGE = RunPosition(scheduled_at=1_700_000_020_000, id=1_020_000)
+FAILED: Any = SimpleNamespace(id=9, job_id=7, scheduled_at=1_700_000_039_000, shard_index=0)
+CANARY = CanaryRetry(
+    id=1,
+    group_id=3,
+    executor_id=2,
+    state=CanaryState.RUNNING,
+    user_id=0,
+    started_by="ann",
+    started_at=1_700_000_040_000,
+    since=1_700_000_000_000,
+    before_at=1_700_000_039_000,
+    before_id=9,
+)
 
 QUERIES = [
     # The way of a run.
@@ -545,6 +562,16 @@ QUERIES = [
         "kinds of errors",
         lambda c, now: run_errors.find_errors(c, "refused", executors=[2]),
         (),
+    ),
+    Query(
+        "runs that a canary retries next",
+        lambda c, now: next_runs(c, CANARY, limit=4),
+        ("ix_run_of_error",),
+    ),
+    Query(
+        "the last good run before one",
+        lambda c, now: last_good_run(c, FAILED),
+        ("ix_run_of_job",),
     ),
     Query(
         "errors without runs",

@@ -32,6 +32,7 @@ _EXAMPLES = """\
   tickwheel failure ack 7               you look after it
   tickwheel failure mute 7 --for 2h     no alarm tells of it; `--off` ends that
   tickwheel failure note 7 --owner ann --notes "the gateway is down; call 4711"
+  tickwheel failure why 4711            what differs between run 4711 and the last good one
   tickwheel failure resolve 7
   tickwheel failure retry 7             its runs: one first, then 2, 4, 8 … while they succeed
   tickwheel failure retry 7 --stop      no further ones
@@ -138,6 +139,10 @@ def register(subparsers: Subparsers) -> None:
     )
     _add_one(command)
     command.add_argument("--stop", action="store_true", help="retry no further runs")
+    command = add_command(
+        group, "why", _why, told="hold a failed run against the last good one of its job"
+    )
+    command.add_argument("run", type=int, help="its number")
     command = add_command(group, "mute", _mute, told="let no alarm tell of it for a while")
     _add_one(command)
     command.add_argument("--for", dest="how_long", type=seconds_of, metavar="LENGTH", help="2h, 1d")
@@ -176,6 +181,49 @@ def _act(action: str, done: str, call: Invocation) -> None:
     number = call.args.failure
     call.api.post(f"/failures/{number}/{action}")
     call.printer.done(f"Failure {number} is {done}.", {"failure_id": number, "done": done})
+
+
+_CHANGES = (text("WHAT", "what"), text("GOOD", "good"), text("FAILED", "failed", cuttable=True))
+
+
+def _why(call: Invocation) -> None:
+    found = call.api.get(f"/runs/{call.args.run}/why")
+    if found["good_run_id"] is None:
+        none = f"No run of the job that was due before run {call.args.run} is known to be good."
+        call.printer.done(none, found)
+        return
+    one = (
+        number("failed run", "failed_run_id"),
+        number("good run", "good_run_id"),
+        instant("which was due", "good_scheduled_at"),
+    )
+    differences = Subtable(title="differences", items=_differences(found), columns=_CHANGES)
+    call.printer.one(found, one, sections=[differences])
+
+
+def _differences(found: Item) -> list[Item]:
+    rows = [(each, f"parameter {each['name']}") for each in found["parameters"]]
+    rows += [(found[name], title) for name, title in (("node", "node"), ("sdk", "SDK"))]
+    rows += [(each, f"label {each['name']}") for each in found["labels"]]
+    if found["good_revision"] != found["failed_revision"]:
+        changed = ", ".join(found["fields"]) or "nothing"
+        after = f"{found['failed_revision']}, which changed: {changed}"
+        rows.append(({"good": str(found["good_revision"]), "failed": after}, "revision"))
+    rows += [
+        ({"good": _ms(each["good_ms"]), "failed": _ms(each["failed_ms"])}, each["name"])
+        for each in found["phases"]
+    ]
+    if (line := found["line"]) is not None:
+        rows.append((line, f"log line {line['number']}"))
+    return [
+        {"what": title, "good": each["good"], "failed": each["failed"]}
+        for each, title in rows
+        if each is not None
+    ]
+
+
+def _ms(took: int | None) -> str | None:
+    return None if took is None else length(took)
 
 
 def _retry(call: Invocation) -> None:
