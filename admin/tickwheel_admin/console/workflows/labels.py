@@ -85,7 +85,25 @@ def note(view: StepView) -> str | None:
             return " ".join(filter(None, (view.message, silent % until)))
     if is_queued(view) and not has_been_tried(view):
         return _("Has not begun; the page of its run says what it waits for.")
+    decided = _decided(status.reason, status.decided_by) if status.has_ended else None
+    if decided is not None:
+        return " ".join(filter(None, (decided, view.message)))
     return view.message or reason_text(status.reason)
+
+
+def _decided(reason: str | None, by: str | None) -> str | None:
+    """Who approved, declined or skipped a step; nobody, where silence did."""
+    if by is None:
+        return {
+            states.APPROVED: _("Nobody answered in time: it counts as approved."),
+            states.DECLINED: _("Nobody answered in time: it counts as declined."),
+        }.get(reason or "")
+    template = {
+        states.APPROVED: _("Approved by %(who)s."),
+        states.DECLINED: _("Declined by %(who)s."),
+        states.PASSED_BY_HAND: _("Skipped by %(who)s: it counts as passed."),
+    }.get(reason or "")
+    return None if template is None else template % {"who": by}
 
 
 def told(view: StepView) -> str:

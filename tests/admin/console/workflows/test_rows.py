@@ -110,6 +110,13 @@ def test_waiting_is_apart_from_working(
          None, "Needs approval", "Without an answer it is approved at", "clock"),
         (Wait(duration_ms=5), {"state": "ready", "reason": "wait", "due_at": 9}, None,
          "Waits", "Waits until", "clock"),
+        (Approval(), {"state": "failed", "reason": "declined", "due_at": 9}, None,
+         "Failed", "Nobody answered in time: it counts as declined.", "s-failed"),
+        (Approval(), {"state": "succeeded", "reason": "approved", "decided_by": "olga",
+                      "message": "Fine."}, None,
+         "Succeeded", "Approved by olga. Fine.", "s-succeeded"),
+        (JOB, {"state": "succeeded", "reason": "passed_by_hand", "decided_by": "olga"}, None,
+         "Succeeded", "Skipped by olga: it counts as passed.", "s-succeeded"),
     ],
 )  # fmt: skip
 def test_a_step_that_waits_says_so(
