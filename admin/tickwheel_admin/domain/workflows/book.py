@@ -211,6 +211,7 @@ class WorkflowBook:
                 index,
                 StepState.SUCCEEDED if approved else StepState.FAILED,
                 APPROVED if approved else DECLINED,
+                decided_by=None,  # nobody: whoever let it go before did not answer
             )
         elif status.reason != BREAKPOINT:
             self.set(index, StepState.SUCCEEDED)
