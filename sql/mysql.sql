@@ -676,6 +676,7 @@ CREATE TABLE run_stat (
     cancelled INTEGER NOT NULL,
     made_good INTEGER NOT NULL,
     delays MEDIUMTEXT NOT NULL,
+    durations MEDIUMTEXT NOT NULL,
     counted_at BIGINT NOT NULL,
     PRIMARY KEY (hour_at, executor_id)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;

@@ -676,6 +676,7 @@ CREATE TABLE run_stat (
     cancelled INTEGER NOT NULL,
     made_good INTEGER NOT NULL,
     delays TEXT NOT NULL,
+    durations TEXT NOT NULL,
     counted_at BIGINT NOT NULL,
     PRIMARY KEY (hour_at, executor_id)
 );

@@ -70,6 +70,7 @@ from tickwheel_admin.services.metrics.meter import Meter
 from tickwheel_admin.services.overview.attention.service import Attention
 from tickwheel_admin.services.overview.list_counts import ListCounts
 from tickwheel_admin.services.overview.service import Overview
+from tickwheel_admin.services.overview.trends import TrendFigures
 from tickwheel_admin.services.pools.service import Pools
 from tickwheel_admin.services.runs.purge import Purge
 from tickwheel_admin.services.runs.service import Runs
@@ -190,6 +191,7 @@ def create_services(
         triggers=Triggers(store),
         settings=Settings(store, ids),
         overview=Overview(store),
+        trends=TrendFigures(store),
         attention=Attention(store),
         alarms=Alarms(store, ids, events),
         failures=FailureGroups(store, ids, events),

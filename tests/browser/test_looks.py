@@ -85,6 +85,8 @@ PAGES = {
     "?from=2027-01-01T00:00&to=2027-01-03T00:00",
     "failure": "/alarms/failures/{failure:acquirer}",
     "failures-all": "/alarms/failures?state=all",
+    "trends-executor": "/trends?executor={executor:ml}&step=day",
+    "trends-job": "/trends?job={job:payment-reconcile}&step=hour",
     "backfill": "/backfills/{backfill:autumn}",
     "backfill-cancel": "/backfills/{backfill:autumn}/cancel",
     "job-run": "/jobs/{job:payment-reconcile}/run",

@@ -31,6 +31,7 @@ from tickwheel_admin.services.lists.suggestions import Suggestions
 from tickwheel_admin.services.overview.attention.service import Attention
 from tickwheel_admin.services.overview.list_counts import ListCounts
 from tickwheel_admin.services.overview.service import Overview
+from tickwheel_admin.services.overview.trends import TrendFigures
 from tickwheel_admin.services.pools.service import Pools
 from tickwheel_admin.services.runs.purge import Purge
 from tickwheel_admin.services.runs.service import Runs
@@ -103,6 +104,7 @@ class Services:
     triggers: Triggers
     settings: Settings
     overview: Overview
+    trends: TrendFigures
     attention: Attention
     alarms: Alarms
     failures: FailureGroups

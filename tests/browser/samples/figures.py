@@ -8,7 +8,7 @@ import random
 import sqlalchemy as sa
 
 from tests.browser.samples.rows import NOW
-from tickwheel_admin.domain.runs.start_delays import StartDelays
+from tickwheel_admin.domain.runs.time_histogram import TimeHistogram
 from tickwheel_admin.store.runs.stats import HOUR_MS, RunStat, count_hour, write_stats
 
 DAYS = 62
@@ -40,5 +40,6 @@ def _made_up(hour_at: int, executor_id: int, ago: int, chance: random.Random) ->
         succeeded=runs - failed,
         failed=failed,
         timed_out=int(chance.random() < 0.05),
-        delays=StartDelays.of(delays),
+        delays=TimeHistogram.of(delays),
+        durations=TimeHistogram.of(round(1_500 / chance.uniform(0.1, 1)) for _ in delays),
     )

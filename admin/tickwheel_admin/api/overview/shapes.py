@@ -6,6 +6,7 @@ from typing import Annotated, TypedDict
 
 from tickwheel_admin.api.answers import Instant, doc
 from tickwheel_admin.domain.alarms.kind import AlarmKind, Severity
+from tickwheel_admin.domain.runs.trend import TrendStep
 
 
 class AlarmOfConcernJson(TypedDict):
@@ -52,3 +53,40 @@ class AttentionJson(TypedDict):
     succeeded: int
     failed: int
     open_alarms: Annotated[int, doc("Counted up to 1,000.")]
+
+
+class TrendBucketJson(TypedDict):
+    """Ended runs that were scheduled within a time."""
+
+    start: Instant | None
+    end: Instant | None
+    succeeded: int
+    failed: Annotated[int, doc("Or lost.")]
+    timed_out: int
+    cancelled: int
+    failure_rate: Annotated[float | None, doc("From 0 to 1; null: nothing ended.")]
+    duration_p50_ms: Annotated[int | None, doc("Of those that succeeded.")]
+    duration_p95_ms: int | None
+    start_delay_p50_ms: int | None
+    start_delay_p95_ms: int | None
+    is_estimated: Annotated[bool, doc("Counted in a sample, and scaled up.")]
+
+
+class HourOfWeekJson(TypedDict):
+    """The runs of one hour of all weeks."""
+
+    runs: int
+    failures: int
+
+
+class TrendsJson(TypedDict):
+    """How runs went, oldest bucket first."""
+
+    step: TrendStep
+    timezone: str
+    buckets: list[TrendBucketJson]
+    whole: TrendBucketJson
+    week: Annotated[
+        list[list[HourOfWeekJson]] | None,
+        doc("By day from Monday and hour of the time zone; null: of a job."),
+    ]

@@ -29,6 +29,7 @@ GROUPS: Final = {
     "secret": "secrets",
     "alarm": "alarms",
     "failure": "failures",
+    "trends": "trends",
     "top": "top",
     "mcp": "mcp",
     "plan": "gitops",

@@ -69,7 +69,7 @@ def clock_table(heat: Heat, *, executor_id: int | None = None) -> HeatTable:
         if row < len(rows) and (by_days or place.day == days[0]):
             counts[row][place.hour] += count  # an hour that clocks repeat is one cell
             over[row][place.hour] = over[row][place.hour] and place.is_over
-    level = _against_usual(counts)
+    level = against_usual(counts)
     lines = []
     for number, (day, row_counts) in enumerate(zip(rows, counts, strict=True)):
         minute = 0 if by_days else number * heat.cell_minutes
@@ -77,7 +77,7 @@ def clock_table(heat: Heat, *, executor_id: int | None = None) -> HeatTable:
             HeatCell(
                 count=count,
                 level=level(count),
-                when=f"{_day(day)} {_span(hour, minute, heat.cell_minutes)}",
+                when=f"{_day(day)} {hour_span(hour, minute, heat.cell_minutes)}",
                 is_over=over[number][hour],
                 href=_day_href(day, executor_id) if by_days else f"#{JOBS_ANCHOR}",
             )
@@ -92,7 +92,7 @@ def clock_table(heat: Heat, *, executor_id: int | None = None) -> HeatTable:
                 day=day.isoformat() if by_days else None,
             )
         )
-    return HeatTable(columns=_hours(), lines=tuple(lines))
+    return HeatTable(columns=hour_columns(), lines=tuple(lines))
 
 
 def row_table(heat: Heat, rows: Sequence[HeatRow], *, limit: int) -> HeatTable:
@@ -103,7 +103,7 @@ def row_table(heat: Heat, rows: Sequence[HeatRow], *, limit: int) -> HeatTable:
     column: Callable[[_Place], int] = (
         (lambda place: days.index(place.day)) if by_days else (lambda place: place.hour)
     )
-    columns = tuple(_day(day, _SHORT_DAY) for day in days) if by_days else _hours()
+    columns = tuple(_day(day, _SHORT_DAY) for day in days) if by_days else hour_columns()
     table = []
     over = [not by_days] * len(columns)  # of a week, each column has some time to come
     for place in places:
@@ -122,7 +122,7 @@ def row_table(heat: Heat, rows: Sequence[HeatRow], *, limit: int) -> HeatTable:
                 HeatCell(
                     count=count,
                     level=level(count),
-                    when=_day(days[n]) if by_days else f"{_day(days[0])} {_span(n, 0, 60)}",
+                    when=_day(days[n]) if by_days else f"{_day(days[0])} {hour_span(n, 0, 60)}",
                     is_over=over[n],
                     href=_row_href(row, days[n] if by_days else days[0], by_days=by_days),
                 )
@@ -176,7 +176,7 @@ def _places(heat: Heat) -> list[_Place]:
     return found
 
 
-def _against_usual(counts: Sequence[Sequence[int]]) -> Callable[[int], int]:
+def against_usual(counts: Sequence[Sequence[int]]) -> Callable[[int], int]:
     """Shades that show what stands out: an even load is of the middle one."""
     some = [count for row in counts for count in row if count]
     usual = sum(some) / len(some) if some else 1.0
@@ -190,11 +190,13 @@ def _by_magnitude(counts: Sequence[Sequence[int]]) -> Callable[[int], int]:
     return lambda count: math.ceil(LEVELS * math.log1p(count) / scale)
 
 
-def _hours() -> tuple[str, ...]:
+def hour_columns() -> tuple[str, ...]:
+    """The hours of a day."""
     return tuple(f"{hour:02}" for hour in range(HOURS))
 
 
-def _span(hour: int, minute: int, minutes: int) -> str:
+def hour_span(hour: int, minute: int, minutes: int) -> str:
+    """From when until when, "08:00–09:00"."""
     end = hour * 60 + minute + minutes
     return f"{hour:02}:{minute:02}–{end // 60:02}:{end % 60:02}"
 

@@ -53,16 +53,17 @@ class HourFigures:
         key = (from_at, to_at // HOUR_MS, scope)
         kept = self._kept.get(key)
         if kept is None or not 0 <= now - kept.at < KEPT_MS:
-            hours = self._read(conn, range(from_at, to_at, HOUR_MS), scope, now)
+            hours = self.read(conn, range(from_at, to_at, HOUR_MS), scope, now)
             kept = _Kept(at=now, hours=hours)
             if len(self._kept) >= MAX_KEPT:
                 self._kept = {}
             self._kept[key] = kept
         return kept.hours
 
-    def _read(
+    def read(
         self, conn: sa.Connection, hours: range, scope: frozenset[int] | None, now: int
     ) -> dict[int, RunStat]:
+        """As `get`, and not kept: of so many hours that they would take too much memory."""
         found = _sums(read_hours(conn, hours, executors=_of(scope)), scope)
         if scope is not None and not scope:
             return {}

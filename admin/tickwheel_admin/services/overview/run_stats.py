@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.runs.run import RunState
-from tickwheel_admin.domain.runs.start_delays import StartDelays
+from tickwheel_admin.domain.runs.time_histogram import TimeHistogram
 from tickwheel_admin.services.overview.hourly_stats import HourFigures
 from tickwheel_admin.services.overview.outcome_counts import OutcomeCounts
 from tickwheel_admin.services.overview.periods import HOUR_MS, OutcomeBucket, Period
 from tickwheel_admin.store.runs.outcome_counts import OutcomeCount
-from tickwheel_admin.store.runs.stats import RunStat, StartDelay, sample_delays
+from tickwheel_admin.store.runs.stats import RunStat, SampledRun, sample_runs
 
 LATE_SHARE = 0.95  # of the runs started sooner than the delay that is told
 SAMPLED = 1_000  # runs of a short period whose start is looked at, and as many of the one before
@@ -51,7 +51,7 @@ class RunFiguresReader:
     def __init__(self) -> None:
         self._counts = OutcomeCounts()
         self._hours = HourFigures()
-        self._samples: dict[object, tuple[int, list[StartDelay]]] = {}
+        self._samples: dict[object, tuple[int, list[SampledRun]]] = {}
 
     def read(
         self,
@@ -144,11 +144,11 @@ class RunFiguresReader:
         now: int,
         *,
         runs: int,
-    ) -> list[StartDelay]:
+    ) -> list[SampledRun]:
         """Starts of the period and of the one before."""
         at, sample = self._samples.get((period, scope), (0, []))
         if not 0 <= now - at < SAMPLE_KEPT_MS:
-            sample = sample_delays(
+            sample = sample_runs(
                 conn,
                 from_at=now - 2 * period.length_ms,
                 to_at=now + 1,
@@ -216,9 +216,9 @@ def _added(start_at: int, parts: Sequence[OutcomeBucket]) -> OutcomeBucket:
 
 
 def _late(stats: Iterable[RunStat]) -> int | None:
-    return StartDelays.sum(each.delays for each in stats).quantile(LATE_SHARE)
+    return TimeHistogram.sum(each.delays for each in stats).quantile(LATE_SHARE)
 
 
-def _quantile(sample: Iterable[StartDelay], from_at: int, to_at: int) -> int | None:
+def _quantile(sample: Iterable[SampledRun], from_at: int, to_at: int) -> int | None:
     delays = sorted(each.delay_ms for each in sample if from_at <= each.scheduled_at < to_at)
     return delays[max(0, -(-len(delays) * 95 // 100) - 1)] if delays else None

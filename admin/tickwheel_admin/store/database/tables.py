@@ -768,7 +768,9 @@ run_stat = _table(
     sa.Column("cancelled", sa.Integer, nullable=False),
     # Failures whose work a retry by hand did after all; they are counted nowhere else.
     sa.Column("made_good", sa.Integer, nullable=False),
-    sa.Column("delays", LongText, nullable=False),  # JSON of domain.start_delays.StartDelays
+    # Of a sample: how late they started, and how long they took (domain.runs.time_histogram).
+    sa.Column("delays", LongText, nullable=False),
+    sa.Column("durations", LongText, nullable=False),
     sa.Column("counted_at", Instant, nullable=False),
 )
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.runs.run import Origin, RunState
-from tickwheel_admin.domain.runs.start_delays import StartDelays
+from tickwheel_admin.domain.runs.time_histogram import TimeHistogram
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.index_hints import reading, unindexed
 from tickwheel_admin.store.database.tables import run, run_stat
@@ -24,7 +25,7 @@ HOUR_MS = 3_600_000
 EVERYBODY = 0  # the executor id of the rows of all executors together
 BUSY = 200_000  # runs of an hour beyond which it is counted in slices: statements have a limit
 SLICES = 12
-SAMPLE = 2_000  # runs of an hour whose delays are looked at
+SAMPLE = 2_000  # runs of an hour whose times are looked at
 _COLUMNS = [column.name for column in run_stat.columns]
 
 
@@ -39,7 +40,8 @@ class RunStat:
     timed_out: int = 0
     cancelled: int = 0
     made_good: int = 0  # failures that a retry by hand made up for, counted nowhere else
-    delays: StartDelays = field(default_factory=StartDelays)
+    delays: TimeHistogram = field(default_factory=TimeHistogram)  # until they started
+    durations: TimeHistogram = field(default_factory=TimeHistogram)  # of those that succeeded
 
     @property
     def total(self) -> int:
@@ -64,10 +66,10 @@ def count_hour(conn: sa.Connection, hour_at: int) -> list[RunStat]:
             of_executor[each.state] = of_executor.get(each.state, 0) + each.runs
     total = sum(sum(of_executor.values()) for of_executor in counts.values())
     every = max(1, total // SAMPLE)
-    by_executor: dict[int, list[int]] = {}
+    by_executor: dict[int, list[SampledRun]] = {}
     for from_at, to_at in slices if counts else ():
-        for delay in sample_delays(conn, from_at=from_at, to_at=to_at, every=every):
-            by_executor.setdefault(delay.executor_id, []).append(delay.delay_ms)
+        for sampled in sample_runs(conn, from_at=from_at, to_at=to_at, every=every):
+            by_executor.setdefault(sampled.executor_id, []).append(sampled)
     return [
         RunStat(
             hour_at=hour_at,
@@ -77,7 +79,8 @@ def count_hour(conn: sa.Connection, hour_at: int) -> list[RunStat]:
             timed_out=ended.get(RunState.TIMED_OUT, 0),
             cancelled=ended.get(RunState.CANCELLED, 0),
             made_good=made_good.get(executor_id, 0),
-            delays=StartDelays.of(by_executor.get(executor_id, ()), each=every),
+            delays=delays_of(by_executor.get(executor_id, ()), each=every),
+            durations=durations_of(by_executor.get(executor_id, ()), each=every),
         )
         for executor_id, ended in sorted(counts.items())
     ]
@@ -100,15 +103,27 @@ def slices_of(conn: sa.Connection, hour_at: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartDelay:
-    """How long after its instant one run started."""
+class SampledRun:
+    """How long after its instant one run started, and how long it took if it succeeded."""
 
     scheduled_at: int
     executor_id: int
     delay_ms: int
+    duration_ms: int | None
 
 
-def sample_delays(
+def delays_of(sample: Iterable[SampledRun], *, each: int = 1) -> TimeHistogram:
+    """How late the runs started, each of which stands for so many."""
+    return TimeHistogram.of((run.delay_ms for run in sample), each=each)
+
+
+def durations_of(sample: Iterable[SampledRun], *, each: int = 1) -> TimeHistogram:
+    """How long those that succeeded took."""
+    lengths = (run.duration_ms for run in sample if run.duration_ms is not None)
+    return TimeHistogram.of(lengths, each=each)
+
+
+def sample_runs(
     conn: sa.Connection,
     *,
     from_at: int,
@@ -116,8 +131,8 @@ def sample_delays(
     every: int = 1,
     scope: Iterable[int] | None = None,
     limit: int = 2 * SAMPLE,
-) -> list[StartDelay]:
-    """Delays of runs scheduled within a time, of every n-th by its id; newest first.
+) -> list[SampledRun]:
+    """Runs scheduled within a time, every n-th by its id; newest first.
 
     Counted are runs whose first attempt is their last: another try starts late on purpose. Tries of
     scripts are not, nor are backfills, which wait for slots on purpose. The jitter that a trigger
@@ -136,10 +151,23 @@ def sample_delays(
     if scope is not None:
         sampled = sampled.where(unindexed(run.c.executor_id).in_(sorted(scope)))
     chosen = sampled.subquery()
+    return read_sample(conn, sa.select(*SAMPLED).join(chosen, chosen.c.id == run.c.id))
+
+
+SAMPLED = (
+    run.c.executor_id,
+    run.c.state,
+    run.c.scheduled_at,
+    run.c.started_at,
+    run.c.ended_at,
+    run.c.jitter_ms,
+)
+
+
+def read_sample(conn: sa.Connection, chosen: sa.Select[Any]) -> list[SampledRun]:
+    """Those of the chosen runs that tell how late runs start."""
     rows = conn.execute(
-        sa.select(run.c.scheduled_at, run.c.executor_id, run.c.started_at, run.c.jitter_ms)
-        .join(chosen, chosen.c.id == run.c.id)
-        .where(
+        chosen.where(
             run.c.started_at.is_not(None),
             run.c.attempt == 1,
             run.c.shard_index >= 0,
@@ -147,10 +175,13 @@ def sample_delays(
         )
     )
     return [
-        StartDelay(
+        SampledRun(
             scheduled_at=row.scheduled_at,
             executor_id=row.executor_id,
             delay_ms=max(0, row.started_at - row.scheduled_at - (row.jitter_ms or 0)),
+            duration_ms=max(0, row.ended_at - row.started_at)
+            if row.state == RunState.SUCCEEDED.value and row.ended_at is not None
+            else None,
         )
         for row in rows
     ]
@@ -211,7 +242,8 @@ def added(hour_at: int, parts: Collection[RunStat]) -> RunStat:
         timed_out=sum(each.timed_out for each in parts),
         cancelled=sum(each.cancelled for each in parts),
         made_good=sum(each.made_good for each in parts),
-        delays=StartDelays.sum(each.delays for each in parts),
+        delays=TimeHistogram.sum(each.delays for each in parts),
+        durations=TimeHistogram.sum(each.durations for each in parts),
     )
 
 
@@ -238,6 +270,7 @@ def _row(stat: RunStat, counted_at: int) -> Mapping[str, object]:
         "cancelled": stat.cancelled,
         "made_good": stat.made_good,
         "delays": stat.delays.to_json(),
+        "durations": stat.durations.to_json(),
         "counted_at": counted_at,
     }
 
@@ -292,7 +325,8 @@ def read_hours(
             timed_out=row.timed_out,
             cancelled=row.cancelled,
             made_good=row.made_good,
-            delays=StartDelays.from_json(row.delays),
+            delays=TimeHistogram.from_json(row.delays),
+            durations=TimeHistogram.from_json(row.durations),
         )
         for row in conn.execute(statement)
     ]

@@ -284,3 +284,13 @@ async def test_who_may_not_is_told_so(command: Command, monkeypatch: pytest.Monk
     assert "(not_allowed)" in await command("executor pause billing", code=4)
     monkeypatch.setenv("TICKWHEEL_API_TOKEN", "twa_unknown")
     assert "(login.required)" in await command("job list", code=4)
+
+
+async def test_trends_of_all_of_an_executor_and_of_a_job(command: Command) -> None:
+    await command("executor create billing")
+    await command("job create --executor billing -f -", stdin="name: report\nhandler: x\n")
+    for words in ("", "--executor billing", "--job billing/report --timezone Asia/Shanghai"):
+        assert "START DELAY P50" in await command(f"trends --step day {words}")
+    assert len(json.loads(await command("trends -o json"))) == 13
+    assert "either --executor or --job" in await command("trends --executor a --job b", code=2)
+    assert "timezone" in await command("trends --timezone Mars", code=1)

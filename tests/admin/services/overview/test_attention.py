@@ -212,7 +212,7 @@ async def test_a_drop_is_told_that_is_unusual_for_the_executor(
 ) -> None:
     clock.now -= clock.now % HOUR
     usual: dict[str, Any] = dict.fromkeys(("timed_out", "cancelled", "made_good"), 0)
-    usual |= {"delays": "[]", "counted_at": clock.now}
+    usual |= {"delays": "[]", "durations": "[]", "counted_at": clock.now}
     for hours in range(48, 72):
         row = {"hour_at": clock.now - hours * HOUR, "succeeded": 995, "failed": 5}
         world.change(

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tests.admin.kit.clock import Clock
 from tests.admin.kit.services import ADMIN, JOB, World, actor_with
-from tickwheel_admin.domain.runs.start_delays import StartDelays
+from tickwheel_admin.domain.runs.time_histogram import TimeHistogram
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.overview.service import OverviewPart, Period, RunFigures
 from tickwheel_admin.services.runs.queries import RunQuery, filter_of
@@ -126,7 +126,7 @@ async def test_figures_count_what_lists_show(world: World, period: Period) -> No
 
 async def test_weeks_are_told_of_runs_that_are_gone(world: World) -> None:
     hour = NOW - NOW % HOUR_MS - 5 * DAY
-    delays = StartDelays.of([30], each=40)
+    delays = TimeHistogram.of([30], each=40)
     stat = RunStat(hour_at=hour, executor_id=1, succeeded=40, failed=2, delays=delays)
     world.database.run_sync(run_stats.write_stats, hour, [stat], counted_at=NOW)
     for period in (Period.WEEK, Period.MONTH):

@@ -53,6 +53,7 @@ from tickwheel_admin.store.runs import (
     attempts,
     checkpoints,
     due,
+    job_trends,
     lanes,
     outcome_counts,
     shards,
@@ -993,10 +994,15 @@ QUERIES = [
     ),
     Query(
         "start delays of some executors",
-        lambda c, now: run_stats.sample_delays(
+        lambda c, now: run_stats.sample_runs(
             c, from_at=now - 2_000, to_at=now, every=7, scope=[1, 2]
         ),
         ("ix_run_recent",),
+    ),
+    Query(
+        "runs of a job over a time",
+        lambda c, now: job_trends.job_bucket(c, 1, now - 7 * 86_400_000, now),
+        ("ix_run_of_job", "primary"),
     ),
     Query(
         "the first hour",
@@ -1429,7 +1435,8 @@ def _checkpoint(n: int) -> dict[str, Any]:
 def _stat(hour_at: int, executor_id: int) -> dict[str, Any]:
     counts = dict.fromkeys(RUN_STAT_NUMBERS, 1)
     delays = json.dumps([[n, n] for n in range(40)])
-    return {"hour_at": hour_at, "executor_id": executor_id, "delays": delays} | counts
+    times = {"delays": delays, "durations": delays}
+    return {"hour_at": hour_at, "executor_id": executor_id} | times | counts
 
 
 def _attempt(n: int) -> dict[str, Any]:

@@ -642,6 +642,7 @@ def upgrade() -> None:
         sa.Column("cancelled", sa.Integer, nullable=False),
         sa.Column("made_good", sa.Integer, nullable=False),
         sa.Column("delays", LongText, nullable=False),
+        sa.Column("durations", LongText, nullable=False),
         sa.Column("counted_at", sa.BigInteger, nullable=False),
     )
     create_table(

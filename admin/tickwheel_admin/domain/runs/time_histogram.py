@@ -1,4 +1,4 @@
-"""How long runs waited between their instant and their start, as a histogram that can be added up.
+"""How long runs waited for their start, or took, as a histogram that can be added up.
 
 Quantiles of hours cannot be averaged into one of a day, but their histograms can be summed. The
 bounds grow by a twelfth from one to the next, so a quantile is at most so much too high, and a
@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-MAX_DELAY_MS = 7 * 86_400_000  # what is longer counts as this
+MAX_MS = 7 * 86_400_000  # what is longer counts as this
 STEPS_PER_DOUBLING = 9
 
 # Upper bounds in ms, rising; whole numbers one by one until the steps are wider than that.
 _BOUNDS = tuple(
     sorted(
-        {0, MAX_DELAY_MS}
+        {0, MAX_MS}
         | {
             bound
             for step in range(STEPS_PER_DOUBLING * 30)
-            if (bound := round(2 ** (step / STEPS_PER_DOUBLING))) < MAX_DELAY_MS
+            if (bound := round(2 ** (step / STEPS_PER_DOUBLING))) < MAX_MS
         }
     )
 )
@@ -32,25 +32,25 @@ _decoder = msgspec.json.Decoder(list[tuple[int, int]])
 
 
 @dataclass(frozen=True, slots=True)
-class StartDelays:
-    """Counts of runs by the bound that their delay does not exceed."""
+class TimeHistogram:
+    """Counts of runs by the bound that their time does not exceed."""
 
     counts: Mapping[int, int] = field(default_factory=dict)  # by bound in ms
 
     @classmethod
-    def of(cls, delays_ms: Iterable[int], *, each: int = 1) -> StartDelays:
-        """The histogram of these delays.
+    def of(cls, times_ms: Iterable[int], *, each: int = 1) -> TimeHistogram:
+        """The histogram of these times.
 
         Args:
             each: how many runs every one of them stands for: more than 1 for a sample.
         """
         counts: Counter[int] = Counter()
-        for delay in delays_ms:
-            counts[_bound(delay)] += each
+        for time_ms in times_ms:
+            counts[_bound(time_ms)] += each
         return cls(counts)
 
     @classmethod
-    def sum(cls, parts: Iterable[StartDelays]) -> StartDelays:
+    def sum(cls, parts: Iterable[TimeHistogram]) -> TimeHistogram:
         """One histogram of all of them."""
         counts: Counter[int] = Counter()
         for part in parts:
@@ -63,7 +63,7 @@ class StartDelays:
         return sum(self.counts.values())
 
     def quantile(self, share: float) -> int | None:
-        """A delay in ms that at least this share (above 0, at most 1) of the runs did not exceed.
+        """A time in ms that at least this share (above 0, at most 1) of the runs did not exceed.
 
         None when there are none.
         """
@@ -79,10 +79,10 @@ class StartDelays:
         return msgspec.json.encode(sorted(self.counts.items())).decode()
 
     @classmethod
-    def from_json(cls, text: str) -> StartDelays:
+    def from_json(cls, text: str) -> TimeHistogram:
         """What `to_json` wrote."""
         return cls(dict(_decoder.decode(text)))
 
 
-def _bound(delay_ms: int) -> int:
-    return _BOUNDS[bisect_left(_BOUNDS, min(max(delay_ms, 0), MAX_DELAY_MS))]
+def _bound(time_ms: int) -> int:
+    return _BOUNDS[bisect_left(_BOUNDS, min(max(time_ms, 0), MAX_MS))]

@@ -1,0 +1,201 @@
+"""How runs went over weeks: of everything, of an executor, or of a job.
+
+Of executors these are hourly figures, which stay when runs are deleted; of a job the ledger itself,
+as far back as it is kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.runs.trend import (
+    DAYS,
+    HOUR_MS,
+    MONDAY,
+    TrendBucket,
+    TrendStep,
+    added,
+    bounds_of,
+)
+from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.schedule.wall_clock import DAY_SECONDS
+from tickwheel_admin.domain.schedule.zones import Zone, zone_of
+from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.lists.heavy_reads import HeavyReads
+from tickwheel_admin.services.lists.scope import not_found, visible_executors
+from tickwheel_admin.services.overview.hourly_stats import HourFigures
+from tickwheel_admin.store.database.clock import now_ms
+from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.jobs.jobs import get_job
+from tickwheel_admin.store.runs.job_trends import job_bucket
+from tickwheel_admin.store.runs.stats import RunStat
+
+DAY_MS = 24 * HOUR_MS
+MAX_DAYS = 400  # as long as hourly figures are kept
+MAX_BUCKETS = {TrendStep.HOUR: 24 * 14, TrendStep.DAY: MAX_DAYS, TrendStep.WEEK: MAX_DAYS}
+MAX_JOB_BUCKETS = 60  # each reads up to 500 runs
+USUAL_DAYS = {TrendStep.HOUR: 2, TrendStep.DAY: 28, TrendStep.WEEK: 12 * DAYS}
+HOURS_AT_ONCE = 24 * DAYS
+MAX_ROWS = 100_000  # hours times executors
+HOURS = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HourOfWeek:
+    """All runs of one hour of the weeks of the reader's clock."""
+
+    runs: int = 0
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trends:
+    """Buckets oldest first, and all of them together."""
+
+    step: TrendStep
+    zone: str
+    buckets: list[TrendBucket]
+    whole: TrendBucket
+    # Rows of a day, from Monday, of 24 hours; None: of jobs, whose ledger is not read by the hour.
+    week: list[list[HourOfWeek]] | None
+
+
+class TrendFigures:
+    """Reads them in bounded queries."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._hours = HourFigures()
+        self._heavy = HeavyReads()
+
+    async def get(
+        self,
+        actor: Actor,
+        *,
+        step: TrendStep = TrendStep.WEEK,
+        executor_id: int | None = None,
+        job_id: int | None = None,
+        from_at: int | None = None,
+        to_at: int | None = None,
+        zone: str = "UTC",
+    ) -> Trends:
+        """The figures of a time.
+
+        Args:
+            executor_id: of this executor; None: of all that the caller sees.
+            job_id: of this job only.
+            from_at: UTC epoch ms, in the first bucket; None: 12 weeks, 28 days or 2 days of hours.
+            to_at: UTC epoch ms, the end of the last bucket; None: now.
+            zone: an IANA name; its days and weeks are the buckets.
+
+        Raises:
+            InvalidInput: the zone is unknown, or the time is too long for the step.
+            NotFound: there is no such job, or the caller may not see it.
+        """
+        try:
+            found_zone = zone_of(zone)
+        except ScheduleError as error:
+            raise InvalidInput.one(
+                "timezone", "zone.unknown", error.template, **error.params
+            ) from None
+        async with self._heavy.turn(actor.user_id):
+            now = await self._store.read(now_ms)
+            until = now if to_at is None else min(to_at, now)
+            begin = until - USUAL_DAYS[step] * DAY_MS if from_at is None else from_at
+            _check(step, begin, until, of_job=job_id is not None)
+            bounds = bounds_of(step, begin, until, found_zone)
+            if job_id is not None:
+                return await self._store.read(self._of_job, actor, job_id, step, bounds, zone)
+            scope = visible_executors(actor, executor_id)
+            hours = (bounds[-1] - bounds[0]) // HOUR_MS
+            if scope is not None and hours * len(scope) > MAX_ROWS:
+                raise InvalidInput.one(
+                    "executor_id",
+                    "trends.too_many",
+                    "These are too many figures: choose an executor, or a shorter time.",
+                )
+            return await self._store.read(self._of_hours, scope, step, bounds, found_zone, now)
+
+    def _of_job(
+        self,
+        conn: sa.Connection,
+        actor: Actor,
+        job_id: int,
+        step: TrendStep,
+        bounds: list[int],
+        zone: str,
+    ) -> Trends:
+        job = get_job(conn, job_id)
+        if job is None:
+            raise not_found()
+        actor.require(Permission.VIEW, job.executor_id)
+        buckets = [
+            job_bucket(conn, job_id, start, end) for start, end in itertools.pairwise(bounds)
+        ]
+        whole = added(bounds[0], bounds[-1], buckets)
+        return Trends(step=step, zone=zone, buckets=buckets, whole=whole, week=None)
+
+    def _of_hours(
+        self,
+        conn: sa.Connection,
+        scope: frozenset[int] | None,
+        step: TrendStep,
+        bounds: list[int],
+        zone: Zone,
+        now: int,
+    ) -> Trends:
+        week = [[HourOfWeek() for _ in range(HOURS)] for _ in range(DAYS)]
+        buckets = []
+        for start, end in itertools.pairwise(bounds):
+            parts: list[TrendBucket] = []
+            for first in range(start, end, HOURS_AT_ONCE * HOUR_MS):
+                hours = range(first, min(first + HOURS_AT_ONCE * HOUR_MS, end), HOUR_MS)
+                found = self._hours.read(conn, hours, scope, now)
+                parts += [_bucket(each) for each in found.values()]
+                _count(week, found, zone)
+            buckets.append(added(start, end, parts))
+        whole = added(bounds[0], bounds[-1], buckets)
+        return Trends(step=step, zone=zone.name, buckets=buckets, whole=whole, week=week)
+
+
+def _check(step: TrendStep, begin: int, until: int, *, of_job: bool) -> None:
+    if begin < 0 or begin >= until:
+        raise InvalidInput.one("from", "trends.order", "This must be before the end, and now.")
+    length = {TrendStep.HOUR: HOUR_MS, TrendStep.DAY: DAY_MS, TrendStep.WEEK: DAYS * DAY_MS}[step]
+    most = MAX_JOB_BUCKETS if of_job else MAX_BUCKETS[step]
+    if until - begin > min(most * length, MAX_DAYS * DAY_MS):
+        raise InvalidInput.one(
+            "from",
+            "trends.too_long",
+            "This is too long ago for steps of this length: at most %(days)d days.",
+            days=min(most * length // DAY_MS, MAX_DAYS),
+        )
+
+
+def _bucket(stat: RunStat) -> TrendBucket:
+    return TrendBucket(
+        start_at=stat.hour_at,
+        end_at=stat.hour_at + HOUR_MS,
+        succeeded=stat.succeeded,
+        failed=stat.failed,
+        timed_out=stat.timed_out,
+        cancelled=stat.cancelled,
+        delays=stat.delays,
+        durations=stat.durations,
+    )
+
+
+def _count(week: Sequence[list[HourOfWeek]], found: Mapping[int, RunStat], zone: Zone) -> None:
+    for stat in found.values():
+        local = zone.to_local(stat.hour_at // 1000)[0]
+        day, hour = (local // DAY_SECONDS - MONDAY) % DAYS, local % DAY_SECONDS // 3600
+        before = week[day][hour]
+        week[day][hour] = HourOfWeek(
+            runs=before.runs + _bucket(stat).total,
+            failures=before.failures + stat.failed + stat.timed_out,
+        )
