@@ -21,6 +21,7 @@ from tickwheel_admin.console.runs.estimates import end_by_progress
 from tickwheel_admin.console.runs.filter import HOUR_MS, fields_of, read_filter
 from tickwheel_admin.domain.errors import Word
 from tickwheel_admin.domain.executors.node import Node, NodeState
+from tickwheel_admin.domain.failures.group import FailureGroup
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why
 from tickwheel_admin.domain.runs.run import WORKFLOW, Origin, Run, RunState
 from tickwheel_admin.engine import engine  # noqa: F401 - defines all loops
@@ -184,6 +185,22 @@ def test_a_row_says_in_a_few_words_what_its_run_waits_for(waiting: Waiting, word
     assert labels.waiting_note(waiting) == words
 
 
+FAILURE = FailureGroup(
+    id=7,
+    executor_id=1,
+    text="refused",
+    since=NOW,
+    last_at=NOW,
+    runs=43,
+    jobs=40,
+    first_run_id=1,
+    first_job_id=3,
+    first_revision=12,
+    first_node_id=None,
+    last_run_id=9,
+)
+
+
 def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
     params = {
         "count": 24, "run": 5, "seconds": 90, "usual": "20", "reason": "It broke.",
@@ -227,6 +244,13 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
                 params={"admin": "a2", "loop": Word("Recording results")},
             ),
             concern(AlarmKind.DATABASE_SLOW, template="It takes %(run)d ms."),
+            concern(
+                AlarmKind.FAILED,
+                template="%(error)s: %(runs)d runs of %(jobs)d jobs",
+                params={"error": "refused", "runs": 43, "jobs": 40},
+                failure=FAILURE,
+                **executor,
+            ),
         ]
     )
 
@@ -266,6 +290,7 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
         ),
         ("a2", "“Recording results” fails", "/admins#h-admin-2"),
         ("Database", "It takes 5 ms.", "/admins"),
+        ("billing", "refused: 43 runs of 40 jobs", "/alarms/failures/7"),
     ]
     assert [row.retries for row in rows][:4] == [9, 9, 9, None]
 
