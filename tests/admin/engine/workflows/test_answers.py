@@ -86,11 +86,13 @@ async def test_silence_means_what_the_step_says(
     [status] = await steps_of(database, run_id)
     assert status.due_at is not None
 
-    await database.run(
-        lambda conn: conn.execute(tables.workflow_step.update().values(due_at=1)).close()
-    )
+    # Somebody had let it go on before it asked.
+    due = {"due_at": 1, "decided_by": "olga"}
+    await database.run(lambda conn: conn.execute(tables.workflow_step.update().values(due)).close())
     await change(database, tables.run, run_id, deadline_at=1)
     while await admin.engine.sweeper.run_once():
         pass
 
     assert await told(database, run_id) == expected
+    [status] = await steps_of(database, run_id)
+    assert status.decided_by is None
