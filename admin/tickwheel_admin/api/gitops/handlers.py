@@ -45,7 +45,7 @@ class HandlerCheckJson(TypedDict):
 
     jobs: int
     steps: int
-    runs: Annotated[int, doc("Queued ones; at most 2,000 are looked at.")]
+    runs: Annotated[int, doc("Queued ones that were looked at: all, unless `breaks` is full.")]
     breaks: list[HandlerBreakJson]
 
 

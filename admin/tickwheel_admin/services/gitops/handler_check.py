@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -24,12 +24,17 @@ from tickwheel_admin.services.runs.parameters import (
 )
 from tickwheel_admin.services.workflows.checks import known_parameters
 from tickwheel_admin.store.database.database import Store
-from tickwheel_admin.store.gitops.handler_uses import inline_jobs_on, queued_runs
+from tickwheel_admin.store.gitops.handler_uses import (
+    QueuedRun,
+    inline_jobs_on,
+    queued_run_ids,
+    queued_runs,
+)
 from tickwheel_admin.store.gitops.jobs import read_jobs, visible_job_ids
 from tickwheel_admin.store.jobs.jobs import get_config
 from tickwheel_shared.portable_json import is_within
 
-MAX_RUNS = 2_000  # that are looked at
+RUNS_AT_ONCE = 500  # that are read
 MAX_BREAKS = 1_000  # that are told
 
 Handlers = Mapping[str, str | None]  # JSON Schema of each; None: it takes whatever it is given
@@ -60,7 +65,7 @@ class HandlerCheck:
 
     jobs: int
     steps: int
-    runs: int  # at most 2,000
+    runs: int  # fewer than wait, where more breaks are found than are told
     breaks: list[HandlerBreak]
 
 
@@ -84,10 +89,18 @@ async def check_handlers(
                 handler=name[:100],
             )
     known = {name: None if each is None else json.dumps(each) for name, each in handlers.items()}
-    return await store.read(_check, executor_id, known)
+    stored = await store.read(_check_stored, executor_id, known)
+    ids = await store.read(queued_run_ids, executor_id)
+    waiting = _WaitingRuns(known)
+    breaks = list(stored.breaks)
+    for first in range(0, len(ids), RUNS_AT_ONCE):
+        if len(breaks) >= MAX_BREAKS:
+            break
+        breaks += await store.read(waiting.check, ids[first : first + RUNS_AT_ONCE])
+    return replace(stored, runs=waiting.count, breaks=breaks[:MAX_BREAKS])
 
 
-def _check(conn: sa.Connection, executor_id: int, handlers: Handlers) -> HandlerCheck:
+def _check_stored(conn: sa.Connection, executor_id: int, handlers: Handlers) -> HandlerCheck:
     breath = Breath()
     found: list[HandlerBreak] = []
     ids = visible_job_ids(conn, [executor_id])
@@ -103,26 +116,51 @@ def _check(conn: sa.Connection, executor_id: int, handlers: Handlers) -> Handler
                 )
                 for each in _problems(handlers, job.config, what)
             ]
-    runs = queued_runs(conn, executor_id, limit=MAX_RUNS)
-    configs: dict[tuple[int, int], JobConfig] = {}
-    for run in runs:
-        breath.take()
+    return HandlerCheck(jobs=len(jobs), steps=len(steps), runs=0, breaks=found)
+
+
+class _WaitingRuns:
+    """Checks runs that wait; of those with the parameters of their job, one for all."""
+
+    def __init__(self, handlers: Handlers) -> None:
+        self._handlers = handlers
+        self._configs: dict[tuple[int, int], JobConfig] = {}
+        self._known: dict[tuple[int, int], list[Problem]] = {}
+        self.count = 0
+
+    def check(self, conn: sa.Connection, ids: Sequence[int]) -> list[HandlerBreak]:
+        """What is wrong with some of them."""
+        breath = Breath()
+        found: list[HandlerBreak] = []
+        for run in queued_runs(conn, ids):
+            breath.take()
+            self.count += 1
+            config = self._config(conn, run)
+            found += [
+                HandlerBreak(
+                    what=BrokenThing.RUN,
+                    job_id=run.job_id,
+                    job_name=config.name,
+                    run_id=run.id,
+                    problem=each,
+                )
+                for each in self._problems(config, run)
+            ]
+        return found
+
+    def _config(self, conn: sa.Connection, run: QueuedRun) -> JobConfig:
         key = run.job_id, run.revision
-        if key not in configs:
-            configs[key] = get_config(conn, *key)
-        config = configs[key]
-        given = config.parameters if run.parameters is None else run.parameters
-        found += [
-            HandlerBreak(
-                what=BrokenThing.RUN,
-                job_id=run.job_id,
-                job_name=config.name,
-                run_id=run.id,
-                problem=each,
-            )
-            for each in _of_run(handlers, config, given)
-        ]
-    return HandlerCheck(jobs=len(jobs), steps=len(steps), runs=len(runs), breaks=found[:MAX_BREAKS])
+        if key not in self._configs:
+            self._configs[key] = get_config(conn, *key)
+        return self._configs[key]
+
+    def _problems(self, config: JobConfig, run: QueuedRun) -> list[Problem]:
+        if run.parameters is not None:
+            return _of_run(self._handlers, config, run.parameters)
+        key = run.job_id, run.revision
+        if key not in self._known:
+            self._known[key] = _of_run(self._handlers, config, config.parameters)
+        return self._known[key]
 
 
 def _problems(handlers: Handlers, config: JobConfig, what: BrokenThing) -> Iterator[Problem]:

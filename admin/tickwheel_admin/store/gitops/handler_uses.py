@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.jobs.job import Job
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.store.database.index_hints import unindexed
 from tickwheel_admin.store.database.run_conditions import IS_QUEUED
 from tickwheel_admin.store.database.tables import OF_WORKFLOW, job, job_revision, run
 from tickwheel_admin.store.jobs.jobs import JOB_COLUMNS, WITH_CONFIG, job_from_row
@@ -33,12 +36,25 @@ def inline_jobs_on(conn: sa.Connection, executor_id: int) -> list[Job]:
     return [job_from_row(row) for row in rows]
 
 
-def queued_runs(conn: sa.Connection, executor_id: int, *, limit: int) -> list[QueuedRun]:
-    """Runs of an executor that wait."""
+def queued_run_ids(conn: sa.Connection, executor_id: int) -> Sequence[int]:
+    """All runs of an executor that wait, by id."""
+    return (
+        conn.execute(
+            sa.select(run.c.id)
+            .where(run.c.executor_id == executor_id, IS_QUEUED)
+            .order_by(run.c.id)
+        )
+        .scalars()
+        .all()
+    )
+
+
+def queued_runs(conn: sa.Connection, ids: Sequence[int]) -> list[QueuedRun]:
+    """Those of these runs that still wait, by id."""
     rows = conn.execute(
         sa.select(run.c.id, run.c.job_id, run.c.job_revision, run.c.parameters)
-        .where(run.c.executor_id == executor_id, IS_QUEUED)
-        .limit(limit)
+        .where(run.c.id.in_(ids), unindexed(run.c.state) == RunState.QUEUED.value)
+        .order_by(run.c.id)
     )
     return [
         QueuedRun(

@@ -9,6 +9,7 @@ import pytest
 from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, NotFound
 from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.gitops import handler_check
 from tickwheel_admin.services.gitops.handler_check import check_handlers
 
 TAKES_BATCH: dict[str, Any] = {
@@ -52,6 +53,22 @@ async def test_jobs_steps_and_queued_runs_that_would_fail_are_named(world: World
         ("step", "handler.gone"),
         ("run", "handler.gone"),
     }
+
+
+async def test_queued_runs_of_any_number_are_looked_at(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handler_check, "RUNS_AT_ONCE", 2)
+    executor = await world.executor()
+    job = await world.jobs.create(ADMIN, executor, JOB | {"parameters": {"batch": 1}})
+    for _ in range(5):
+        await world.jobs.run_now(ADMIN, job)
+    await world.jobs.run_now(ADMIN, job, parameters='{"batch": "many"}')
+    found = await check_handlers(world.database, ADMIN, executor, {"send-invoices": TAKES_BATCH})
+    assert (found.runs, len(found.breaks)) == (6, 1)
+    monkeypatch.setattr(handler_check, "MAX_BREAKS", 3)
+    gone = await check_handlers(world.database, ADMIN, executor, {})
+    assert (gone.runs, len(gone.breaks)) == (2, 3)  # a job, and two runs: no more are told
 
 
 async def test_who_may_not_see_the_executor_learns_nothing(world: World) -> None:
