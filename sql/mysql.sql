@@ -614,6 +614,26 @@ CREATE INDEX ix_failure_canary_of_group ON failure_canary (group_id, started_at)
 
 CREATE INDEX ix_failure_canary_open ON failure_canary (closed_key, id);
 
+CREATE TABLE run_event_batch (
+    id BIGINT NOT NULL AUTO_INCREMENT,
+    at BIGINT NOT NULL,
+    events INTEGER NOT NULL,
+    data MEDIUMTEXT NOT NULL,
+    last_seq BIGINT,
+    PRIMARY KEY (id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_run_event_batch_seq ON run_event_batch (last_seq, id);
+
+CREATE TABLE run_event_feed (
+    id BIGINT NOT NULL,
+    last_seq BIGINT NOT NULL,
+    complete_after BIGINT,
+    ready_at BIGINT NOT NULL,
+    wanted_until BIGINT NOT NULL,
+    PRIMARY KEY (id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
 CREATE TABLE run_attempt (
     run_id BIGINT NOT NULL,
     attempt INTEGER NOT NULL,

@@ -72,6 +72,7 @@ from tickwheel_admin.services.overview.list_counts import ListCounts
 from tickwheel_admin.services.overview.service import Overview
 from tickwheel_admin.services.overview.trends import TrendFigures
 from tickwheel_admin.services.pools.service import Pools
+from tickwheel_admin.services.runs.events import RunEventFeed
 from tickwheel_admin.services.runs.purge import Purge
 from tickwheel_admin.services.runs.service import Runs
 from tickwheel_admin.services.secrets.cipher import Cipher
@@ -176,6 +177,7 @@ def create_services(
         declared_jobs=DeclaredJobs(store, ids, events),
         gitops=GitOps(store, ids, events, cipher, languages=tuple(LANGUAGES)),
         runs=Runs(store, ids, events),
+        run_events=RunEventFeed(store, events),
         list_counts=ListCounts(store),
         saved_views=SavedViews(store, ids),
         suggestions=Suggestions(store),

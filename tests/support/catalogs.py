@@ -32,6 +32,7 @@ _POSITIONS = {
     "translate": 0,
     "NotFound": 1,
     "Conflict": 1,
+    "Gone": 1,
     "NotAllowed": 1,
     "NotLoggedIn": 1,
     "TooMany": 1,

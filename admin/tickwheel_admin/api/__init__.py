@@ -8,6 +8,12 @@ from typing import Any
 from aiohttp import web
 
 from tickwheel_admin.api.ndjson import ListStreams
+from tickwheel_admin.api.runs.event_stream import (
+    OPEN_EVENT_STREAMS,
+    OpenEventStreams,
+    close_feed,
+    end_streams,
+)
 from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.web.keys import OPENAPI
 from tickwheel_admin.web.routes import Handler, Route, route_of, tables_of
@@ -18,6 +24,9 @@ def add_api(app: web.Application) -> None:
     for table in tables_of(sys.modules[__name__]):
         table.add_to(app)
     app[OPENAPI] = _document
+    app[OPEN_EVENT_STREAMS] = OpenEventStreams()
+    app.on_shutdown.append(end_streams)
+    app.on_cleanup.append(close_feed)
     app.middlewares.append(_refuse_query)
     app.middlewares.append(ListStreams().middleware())
 

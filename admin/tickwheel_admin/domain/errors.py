@@ -4,6 +4,7 @@
     ├── InvalidInput      422  one or more fields break a rule; nothing was changed
     ├── NotFound          404  does not exist, or the caller may not see it
     ├── Conflict          409  someone else changed it first, or its state does not allow this
+    ├── Gone              410  it was there, and is not kept any more
     ├── NotAllowed        403  the caller may see it but not do this
     ├── NotLoggedIn       401  no session, an ended one, or a wrong token
     ├── TooMany           429  try again after `retry_after_seconds`
@@ -89,6 +90,12 @@ class Conflict(UserError):
     """The state of things, or a newer version of them, does not allow the change."""
 
     status = 409
+
+
+class Gone(UserError):
+    """What the caller wants to go on from is not kept any more."""
+
+    status = 410
 
 
 class NotAllowed(UserError):

@@ -33,6 +33,7 @@ from tickwheel_admin.services.overview.list_counts import ListCounts
 from tickwheel_admin.services.overview.service import Overview
 from tickwheel_admin.services.overview.trends import TrendFigures
 from tickwheel_admin.services.pools.service import Pools
+from tickwheel_admin.services.runs.events import RunEventFeed
 from tickwheel_admin.services.runs.purge import Purge
 from tickwheel_admin.services.runs.service import Runs
 from tickwheel_admin.services.secrets.cipher import Cipher
@@ -95,6 +96,7 @@ class Services:
     step_interventions: StepInterventions
     step_questions: StepQuestions
     runs: Runs
+    run_events: RunEventFeed
     list_counts: ListCounts
     saved_views: SavedViews
     suggestions: Suggestions

@@ -91,6 +91,16 @@ async def are_still_allowed(app: web.Application, requests: Sequence[web.Request
     ]
 
 
+async def is_still_allowed(request: web.Request) -> bool:
+    """The same for one stream, whose asker may have come with a token."""
+    route = route_of(request)
+    actor = None if route is None else await _find_actor(request, route, touch=False)
+    if route is None or actor is None:
+        return False
+    request[_ACTOR] = actor
+    return _refusal(request, route, actor) is None
+
+
 def _still_allows(request: web.Request, session: SessionView | None) -> bool:
     route = route_of(request)
     if route is None or session is None:

@@ -60,6 +60,7 @@ class Route:
     body_type: str = "application/json"
     headers: tuple[InputField[Any], ...] = ()
     conflicts: tuple[str, ...] = ()  # codes of 409
+    gone: tuple[str, ...] = ()  # codes of 410
 
     @property
     def is_typed(self) -> bool:
@@ -82,6 +83,7 @@ class More(TypedDict, total=False):
     body_type: str
     headers: tuple[InputField[Any], ...]
     conflicts: tuple[str, ...]
+    gone: tuple[str, ...]
 
 
 class Routes:

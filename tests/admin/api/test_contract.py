@@ -34,6 +34,7 @@ from tests.admin.kit.routes import COMMON, two_executors
 from tests.admin.kit.served import Served, served
 from tests.support.nightly import often
 from tickwheel_admin.api.openapi.openapi import openapi as document
+from tickwheel_admin.api.runs.event_stream import OPEN_EVENT_STREAMS
 from tickwheel_admin.domain.users.user import Role
 
 PER_OPERATION = often(1, by_night=40)  # good requests, and as many bad ones
@@ -55,7 +56,14 @@ LEFT_OUT = {"send_test", "delete_user", "end_sessions", "revoke_token"}
 @pytest.fixture
 async def admin(tmp_path: Path) -> AsyncIterator[Served]:
     async with served(tmp_path) as admin:
+        streams_end(admin)
         yield admin
+
+
+def streams_end(admin: Served) -> None:
+    """Each stream of events ends at once, after it has begun."""
+    assert admin.client.app is not None
+    admin.client.app[OPEN_EVENT_STREAMS].stopping.set()
 
 
 @pytest.mark.slow

@@ -30,6 +30,8 @@ from tickwheel_admin.web.identity import SESSION_COOKIE
 from tickwheel_admin.web.routes import Route, declared_routes
 
 HOUR_MS = 3_600_000
+# Which ids were taken, and what readers of events of runs leave there, some of it a little later.
+_BOOKKEEPING = frozenset({"id_block", "run_event_feed", "run_event_batch"})
 FOREIGN = "foreign-thing"  # in every name of what belongs to the other executor
 
 # What paths name: ids by the parameter of the path, of one executor and all that is its own.
@@ -281,13 +283,13 @@ async def names_of(admin: Served, path: str, headers: Mapping[str, str]) -> list
 
 
 class Rewind:
-    """Notices changes of a SQLite database and takes them back, but for ids that were taken."""
+    """Notices changes of a SQLite database and takes them back, but for mere bookkeeping."""
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(path, isolation_level=None)
         self._db.execute("ATTACH ':memory:' AS before")
         self._db.execute("PRAGMA synchronous=OFF")
-        self._tables = [name for name in tables.metadata.tables if name != "id_block"]
+        self._tables = [name for name in tables.metadata.tables if name not in _BOOKKEEPING]
         for name in self._tables:
             self._db.execute(f'CREATE TABLE before."{name}" AS SELECT * FROM main."{name}"')
         self._version = self._read_version()

@@ -199,7 +199,7 @@ async def test_secrets_are_in_no_log_page_or_answer(tmp_path: Path) -> None:
         form = {"name": "canary-typed-as-name", "password": "canary-typed-as-password"}
         shown.append(await (await site.client.post("/login?next=/x", data=form)).text())
         for route in all_routes(site.client):
-            if route.method == "GET" and route.path != "/events":
+            if route.method == "GET" and route.path not in ("/events", "/api/v1/events"):
                 sent = headers if route.api else {}  # pages by the cookie
                 response = await site.client.get(address(route, {}), headers=sent)
                 shown.append(await response.text())

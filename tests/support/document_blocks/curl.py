@@ -24,6 +24,7 @@ def problems(words: list[str]) -> Iterator[str]:
     parser.add_argument("-H", "--header", action="append", default=[])
     parser.add_argument("-d", "--data", "--data-binary")
     parser.add_argument("-X", "--request")
+    parser.add_argument("-N", action="store_true")
     parser.add_argument("-s", action="store_true")
     parser.add_argument("url")
     call = parser.parse_args(words)

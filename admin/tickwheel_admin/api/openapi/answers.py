@@ -15,6 +15,7 @@ _ERRORS = {
     404: ("NotFound", "It does not exist, or you may not see it."),
     408: ("Timeout", "The body took more than 20 seconds to arrive."),
     409: ("Conflict", "Its state does not allow this, or somebody changed it first."),
+    410: ("Gone", "It is not kept any more."),
     413: ("TooLarge", "The body is too large."),
     415: ("UnsupportedType", "The body is not declared as what it must be, or is compressed."),
     422: ("InvalidInput", "`problems` lists every broken rule."),
@@ -49,6 +50,8 @@ def statuses_of(route: Route) -> list[int]:
         statuses.update(_WITH_BODY)
     if route.method != "GET":
         statuses.add(409)
+    if route.gone:
+        statuses.add(410)
     return sorted(statuses)
 
 
@@ -61,9 +64,12 @@ def answers_of(route: Route, schemas: Schemas) -> dict[str, Any]:
         answers[str(route.status)] = _good(route, schemas)
     for status in statuses_of(route):
         name, description = _ERRORS[status]
-        if status == 409 and route.conflicts:
-            codes = ", ".join(f"`{code}`" for code in route.conflicts)
-            answers["409"] = _error(409) | {"description": f"{description} Codes: {codes}."}
+        told = {409: route.conflicts, 410: route.gone}.get(status)
+        if told:
+            codes = ", ".join(f"`{code}`" for code in told)
+            answers[str(status)] = _error(status) | {
+                "description": f"{description} Codes: {codes}."
+            }
         else:
             answers[str(status)] = {"$ref": f"#/components/responses/{name}"}
     return answers

@@ -6,6 +6,7 @@ from typing import Annotated, NotRequired, TypedDict
 
 from tickwheel_admin.api.answers import Instant, Json, doc
 from tickwheel_admin.domain.routing.choice import Why
+from tickwheel_admin.domain.runs.events import EventState
 from tickwheel_admin.domain.runs.run import Origin, RunState
 from tickwheel_admin.domain.triggers.spec import MisfirePolicy
 from tickwheel_shared.protocol import Level
@@ -249,3 +250,20 @@ class RunScriptJson(TypedDict):
 
     script: ScriptJson | None
     failing_line: Annotated[int | None, doc("From 1; null where it is not known.")]
+
+
+class RunEventJson(TypedDict):
+    """A change of a run's state."""
+
+    seq: Annotated[int, doc("Rises with every event; the `id` to go on from.")]
+    at: Annotated[Instant, doc("By the database's clock.")]
+    run_id: int
+    job_id: int
+    executor_id: int
+    attempt: int
+    before: Annotated[EventState | None, doc("Its state until then; null: the run is new.")]
+    state: Annotated[EventState, doc("`deleted`: its fire was taken back before it began.")]
+    reason: Annotated[str | None, doc("Why it stands or ended so; the same in all languages.")]
+    node_id: Annotated[int | None, doc("Of the last attempt.")]
+    origin: Origin
+    is_part: Annotated[bool, doc("A shard, a step of a workflow, or a try of a script.")]

@@ -160,6 +160,25 @@ class AdminApi:
             self.close()
             raise NotReached(f"{self.url} broke off: {words_of(error)}") from None
 
+    def lines(self, path: str, **query: object) -> Iterator[str]:
+        """The lines of an answer that may have no end, each as soon as it has arrived.
+
+        Raises:
+            ApiRefused: with what the admin says.
+            NotReached: no admin answered, or nothing came for longer than an answer may take.
+        """
+        request = self._request(
+            "GET", with_query(path, query), None, content_type="", key=None, repeat=True
+        )
+        answer = self._ask(request)
+        try:
+            while line := answer.readline():
+                yield line.decode("utf-8", "replace").rstrip("\r\n")
+        except (OSError, http.client.HTTPException) as error:
+            raise NotReached(f"{self.url} broke off: {words_of(error)}") from None
+        finally:
+            self.close()  # whatever is left of the answer
+
     # --- the work --------------------------------------------------------------------------------
 
     def _json(

@@ -23,6 +23,7 @@ from tickwheel_admin.store.failures.groups import remove_old_groups
 from tickwheel_admin.store.jobs.routing_memory import forget_ended_nodes
 from tickwheel_admin.store.jobs.scripts import remove_unused_sources
 from tickwheel_admin.store.runs.errors import remove_unused_errors
+from tickwheel_admin.store.runs.events.feed import number_events, remove_old_events
 from tickwheel_admin.store.runs.retention import (
     remove_ended_nodes,
     remove_old_runs,
@@ -43,6 +44,7 @@ TOKEN_DAYS = 30  # how long it shows a token that expired
 SOURCE_KEPT_MS = 3_600_000  # longer than any transaction that saves one
 ROWS_PER_BATCH = 1_000  # of what has no rows of its own
 ALARM_DAYS = 90  # how long closed alarms and messages that have ended are kept
+EVENT_ROWS = 200  # of up to a thousand events
 SIGNAL_DAYS = 7  # a signal that no evaluator took by then tells nobody any more
 
 
@@ -101,8 +103,11 @@ class Cleaner(Loop):
         unfilled = await self._store.run(
             remove_old_backfills, older_than_ms=kept_ms, limit=ROWS_PER_BATCH
         )
+        # Numbers come from readers, as long as there are some; what is kept is counted by them.
+        unread = await self._store.run(number_events, limit=ROWS_PER_BATCH)
+        outdated = await self._store.run(remove_old_events, limit=EVENT_ROWS)
         await self._store.run(end_resting_of_deleted_jobs, reason=JOB_DELETED, limit=ROWS_PER_BATCH)
-        if unfilled > ROWS_PER_BATCH:
+        if unfilled > ROWS_PER_BATCH or unread or outdated == EVENT_ROWS:
             return True
         return ROWS_PER_BATCH in (unaudited, unalarmed) or forgotten == NODES_PER_BATCH
 

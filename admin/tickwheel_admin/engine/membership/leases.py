@@ -20,6 +20,7 @@ from tickwheel_admin.store.database.database import DatabaseUnavailable, Store
 from tickwheel_admin.store.executors.admins import live_admin_urls, renew_admin
 from tickwheel_admin.store.executors.node_leases import renew_leases
 from tickwheel_admin.store.executors.tokens import executors_of_tokens
+from tickwheel_admin.store.runs.events.feed import renew_interest
 from tickwheel_admin.store.system.moved import DatabaseMove, read_move
 
 log = structlog.get_logger(__name__)
@@ -198,6 +199,7 @@ def _renew(
             valid_tokens=set(),
             database_at=now_ms(conn),
         )
+    renew_interest(conn)
     known = renew_admin(conn, admin_id=admin_id, status=status)
     return _Renewal(
         move=None,

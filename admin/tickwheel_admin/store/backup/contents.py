@@ -79,11 +79,21 @@ MOMENTARY: tuple[sa.Table, ...] = (
     t.pool_use,
     t.xxl_log,
     t.alarm_signal,
+    t.run_event_batch,
+    t.run_event_feed,
 )
 
 # A move copies even that, but for the admins themselves: those of the new database are others.
-# Their first one makes the buckets.
-NEVER_COPIED = frozenset({t.bucket.name, t.admin.name, t.node_session.name})
+# Their first one makes the buckets. Events of runs are numbered anew.
+NEVER_COPIED = frozenset(
+    {
+        t.bucket.name,
+        t.admin.name,
+        t.node_session.name,
+        t.run_event_batch.name,
+        t.run_event_feed.name,
+    }
+)
 
 # Rows of these are large: fewer are read at once.
 _LARGE_ROWS = frozenset({"run_log", "run_checkpoint", "script_source", "job_revision", "run"})

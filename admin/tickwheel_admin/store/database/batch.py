@@ -250,9 +250,12 @@ def _update_statement(
     new += [(c, _once(dialect, table, c)) for c in same]
     if dialect in ("mysql", "mariadb"):
         pairs = ", ".join(f"t.{quote(c)} = {value}" for c, value in new)
+        # The array drives the join; otherwise a wrong estimate could scan the big table. A small
+        # one would be scanned all the same, and rows that others have locked be waited for.
+        by_key = set(match) == set(table.primary_key.columns.keys())
+        hint = " FORCE INDEX (PRIMARY)" if by_key else ""
         return sa.text(
-            # The array drives the join; otherwise a wrong estimate could scan the big table.
-            f"UPDATE {source} STRAIGHT_JOIN {name} AS t ON {condition} SET {pairs}"  # noqa: S608
+            f"UPDATE {source} STRAIGHT_JOIN {name} AS t{hint} ON {condition} SET {pairs}"  # noqa: S608
         )
     pairs = ", ".join(f"{quote(c)} = {value}" for c, value in new)
     return sa.text(f"UPDATE {name} AS t SET {pairs} FROM {source} WHERE {condition}")  # noqa: S608

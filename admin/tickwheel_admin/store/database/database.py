@@ -20,6 +20,11 @@ import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.store.database.connections import create_engine, is_transient
+from tickwheel_admin.store.database.event_interest import (
+    OPTION,
+    EventInterest,
+    left_events_out,
+)
 from tickwheel_admin.store.database.facts import (
     RepeatCause,
     TransactionFacts,
@@ -87,6 +92,7 @@ class Database:
         for_people: int = 0,
         clock: Callable[[], int] | None = None,
         meter: TransactionMeter | None = None,
+        interest: EventInterest | None = None,
     ) -> None:
         """Connect lazily.
 
@@ -97,9 +103,11 @@ class Database:
                 database itself.
             clock: UTC epoch milliseconds, for SQLite only; servers have their own.
             meter: counts transactions and what they did; None: nobody counts.
+            interest: whether events of runs are wanted; None: until it is learned, they are.
         """
         self._meter = meter
         self.engine = create_engine(url, connections=threads + for_people, clock=clock)
+        self.engine.update_execution_options(**{OPTION: interest or EventInterest()})
         self._reading = self.engine
         if self.engine.dialect.name == "postgresql":
             # Each statement sees what is committed in any case, so a transaction would be nothing
@@ -135,11 +143,11 @@ class Database:
         def transact() -> T:
             nonlocal facts
             with self._writer, self.engine.begin() as conn:
-                if meter is None:
-                    return work(conn, *args, **kwargs)
-                facts = collect_facts(conn)
+                facts = None if meter is None else collect_facts(conn)
                 result = work(conn, *args, **kwargs)
                 forget_facts(conn)
+                if left_events_out(conn):
+                    raise Repeat("somebody wants events by now")
                 return result
 
         result = _repeated(transact, name=_name_of(work), meter=meter, writes=True)

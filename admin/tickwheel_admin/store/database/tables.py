@@ -703,6 +703,31 @@ failure_canary = _table(
     sa.Index("ix_failure_canary_of_group", "group_id", "started_at"),
 )
 
+# What happened to runs, for `GET /api/v1/events`: one row for what a transaction did at
+# once, written in that transaction while somebody wants it (store.runs.events).
+run_event_batch = _table(
+    "run_event_batch",
+    # Rises from a transaction to those that saw it; what is not committed yet may come below.
+    sa.Column("id", Id, primary_key=True, autoincrement=True),
+    sa.Column("at", Instant, nullable=False),
+    sa.Column("events", sa.Integer, nullable=False),  # how many
+    sa.Column("data", LongText, nullable=False),  # JSON of domain.runs.events.RunEvent
+    # Number of the last of its events. NULL: it was not seen as committed yet.
+    sa.Column("last_seq", Id),
+    sa.Index("ix_run_event_batch_seq", "last_seq", "id"),
+)
+
+# One row: who numbers the events locks it.
+run_event_feed = _table(
+    "run_event_feed",
+    sa.Column("id", Id, primary_key=True, autoincrement=False),
+    sa.Column("last_seq", Id, nullable=False),
+    # Every later event is there. NULL: not every admin writes them yet.
+    sa.Column("complete_after", Id),
+    sa.Column("ready_at", Instant, nullable=False),  # from then on every admin writes them
+    sa.Column("wanted_until", Instant, nullable=False),
+)
+
 run_attempt = _table(
     "run_attempt",
     sa.Column("run_id", Id, primary_key=True, autoincrement=False),

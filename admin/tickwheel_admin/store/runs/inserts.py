@@ -11,8 +11,10 @@ from tickwheel_admin.domain.runs.run import (
     Run,
 )
 from tickwheel_admin.store.database.batch import insert_values
+from tickwheel_admin.store.database.event_interest import wants_events
 from tickwheel_admin.store.database.expressions import among
 from tickwheel_admin.store.database.tables import run
+from tickwheel_admin.store.runs.events.writer import write_new
 from tickwheel_admin.store.runs.rows import RUN_COLUMNS
 
 _INSERTED = (*RUN_COLUMNS, "is_part")
@@ -32,6 +34,12 @@ def unused_run_ids(conn: sa.Connection, ids: Sequence[int]) -> Sequence[int]:
     """
     if not ids:
         return ids
+    standing = _standing(conn, ids)
+    return [each for each in ids if each not in standing]
+
+
+def _standing(conn: sa.Connection, ids: Sequence[int]) -> set[int]:
+    """Those that a run has."""
     first, last = min(ids), max(ids)
     if last - first < len(
         ids
@@ -39,19 +47,12 @@ def unused_run_ids(conn: sa.Connection, ids: Sequence[int]) -> Sequence[int]:
         found = conn.execute(_STANDING_BETWEEN, {"first": first, "last": last})
     else:
         found = conn.execute(_STANDING, {"ids": ids})
-    standing = set(found.scalars())
-    return [each for each in ids if each not in standing]
+    return set(found.scalars())
 
 
 def insert_fires(conn: sa.Connection, runs: Sequence[Run]) -> None:
     """Write the runs of fires; a fire that is already in the ledger counts as planned."""
-    insert_values(
-        conn,
-        run,
-        list(map(_all_values, runs)),
-        columns=_INSERTED,
-        ignore_duplicates_of=("trigger_id", "scheduled_at", "shard_index"),
-    )
+    _insert_new(conn, runs, key=("trigger_id", "scheduled_at", "shard_index"))
 
 
 def insert_requested_run(conn: sa.Connection, requested: Run) -> int:
@@ -68,6 +69,7 @@ def insert_requested_run(conn: sa.Connection, requested: Run) -> int:
     if standing is not None:
         return int(standing)
     insert_values(conn, run, [_all_values(requested)], columns=_INSERTED)
+    write_new(conn, [requested])
     return requested.id
 
 
@@ -80,10 +82,24 @@ def find_request(conn: sa.Connection, job_id: int, request_key: str) -> int | No
 
 def insert_requested_runs(conn: sa.Connection, requested: Sequence[Run]) -> None:
     """Write runs that other runs ask for; one whose request key is taken exists already."""
+    _insert_new(conn, requested, key=("job_id", "request_key"))
+
+
+def _insert_new(conn: sa.Connection, runs: Sequence[Run], *, key: Sequence[str]) -> None:
+    """Insert runs, but for those whose key is taken, with the events of those that are new."""
+    if not runs:
+        return
+    noted = wants_events(conn)
+    ids = [each.id for each in runs]
+    # No database says which rows it left out: those there are after it, without those before it.
+    before = _standing(conn, ids) if noted else set()
     insert_values(
         conn,
         run,
-        list(map(_all_values, requested)),
+        list(map(_all_values, runs)),
         columns=_INSERTED,
-        ignore_duplicates_of=("job_id", "request_key"),
+        ignore_duplicates_of=key,
     )
+    if noted:
+        new = _standing(conn, ids) - before
+        write_new(conn, [each for each in runs if each.id in new])

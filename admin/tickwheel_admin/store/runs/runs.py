@@ -31,6 +31,7 @@ from tickwheel_admin.store.executors.node_slots import change_slots
 from tickwheel_admin.store.pools.slots import give_back
 from tickwheel_admin.store.runs.attempts import archive_attempts
 from tickwheel_admin.store.runs.errors import insert_errors
+from tickwheel_admin.store.runs.events.writer import write_moved
 from tickwheel_admin.store.runs.retries import note_ends
 from tickwheel_admin.store.runs.rows import SELECTED_RUN, read_runs
 
@@ -131,6 +132,7 @@ def move_runs(conn: sa.Connection, moves: Sequence[Move]) -> None:
     archive_attempts(conn, moves)
     insert_errors(conn, errors)
     note_ends(conn, moves)
+    write_moved(conn, moves)
     if moves:
         facts_of(conn).moves.append(moves)
 

@@ -18,6 +18,7 @@ from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Repeat
 from tickwheel_admin.store.database.index_hints import reading
 from tickwheel_admin.store.database.tables import ALIVE, calendar, job, run, setting, trigger
+from tickwheel_admin.store.runs.events.writer import delete_queued
 from tickwheel_admin.store.self_audit.periods import begin_periods
 from tickwheel_admin.store.triggers.planning import trigger_from_row
 from tickwheel_admin.store.triggers.triggers import StoredTrigger
@@ -123,7 +124,7 @@ def take_back_fires(
     )
     found = {row.trigger_id: int(row.fires) for row in counted}
     if found:
-        conn.execute(sa.delete(run).where(ahead, run.c.trigger_id.in_(sorted(found))))
+        delete_queued(conn, sa.and_(ahead, run.c.trigger_id.in_(sorted(found))))
     return found
 
 

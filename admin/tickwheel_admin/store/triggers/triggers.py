@@ -18,6 +18,7 @@ from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.index_hints import reading, unindexed
 from tickwheel_admin.store.database.tables import job, run, trigger
+from tickwheel_admin.store.runs.events.writer import delete_queued
 from tickwheel_admin.store.runs.rows import SELECTED_RUN, run_from_selected
 from tickwheel_admin.store.self_audit.periods import end_periods
 from tickwheel_admin.store.triggers.planning import bucket_of, trigger_from_row
@@ -243,11 +244,10 @@ def delete_triggers(
 
 def delete_unclaimed_fires(conn: sa.Connection, trigger_id: int, *, after: int) -> int:
     """Take back fires that were planned ahead for instants after `after`; returns how many."""
-    return conn.execute(
-        sa.delete(run).where(
-            run.c.trigger_id == trigger_id, run.c.scheduled_at > after, _NEVER_CLAIMED
-        )
-    ).rowcount
+    return delete_queued(
+        conn,
+        sa.and_(run.c.trigger_id == trigger_id, run.c.scheduled_at > after, _NEVER_CLAIMED),
+    )
 
 
 def last_fire_of_trigger(conn: sa.Connection, trigger_id: int) -> int | None:

@@ -15,6 +15,7 @@ import structlog
 import yaml
 
 from tests.admin.kit.served import Served, served
+from tests.support.polling import wait_until_async
 from tickwheel_admin.cli import main
 from tickwheel_admin.domain.failures.group import FailureGroup
 from tickwheel_admin.domain.users.user import Grant, Role
@@ -201,7 +202,17 @@ async def test_jobs_are_added_changed_run_and_deleted(
     assert "no node" in (await command("run show report")).lower()
     assert "report" in await command("run list --job report --state queued --since 1d")
     assert await command("run logs report") == ""
-    assert "asked to stop" in await command("run cancel", str(run["id"]))
+    admin = command.admin  # type: ignore[attr-defined]
+    admin.services.run_events.ready_ms = 0
+    async with admin.services.run_events.listening():
+        await wait_until_async(lambda: admin.services.run_events.place() is not None)
+        start = admin.services.run_events.place()
+        assert "asked to stop" in await command("run cancel", str(run["id"]))
+        told = await command(f"run events --job report --after {start} --count 1")
+        assert f"run {run['id']}  billing/report  cancelled" in told
+        event = json.loads(await command(f"run events --after {start} --count 1 -o json"))
+        assert (event["run_id"], event["seq"]) == (run["id"], start + 1)
+    assert "events.gone" in await command("run events --after 5", code=1)
     assert "Waiting for run" in await command("run wait report", code=12)
     retried = json.loads(await command("run retry", str(run["id"]), "-o", "json"))
     assert retried["run_id"] != run["id"]

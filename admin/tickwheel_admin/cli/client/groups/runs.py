@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tickwheel_admin.cli.client import names
 from tickwheel_admin.cli.client.connection import new_key
+from tickwheel_admin.cli.client.event_following import add_event_flags, follow_events
 from tickwheel_admin.cli.client.following import add_log_flags, follow_log, print_log
 from tickwheel_admin.cli.client.groups.run_columns import ATTEMPTS, ONE_RUN, RUNS, SHARDS
 from tickwheel_admin.cli.client.groups.steps import add_answer_commands
@@ -29,6 +30,7 @@ _EXAMPLES = """\
                                         the exit code says how it ended
   tickwheel run logs -f billing/report  of the newest run of that job
   tickwheel run logs 42 --attempt 1
+  tickwheel run events --executor billing --state failed,lost
   tickwheel run retry 42 --wait
   tickwheel run cancel 42 43 44
 
@@ -55,6 +57,8 @@ def register(subparsers: Subparsers) -> None:
     logs = add_command(group, "logs", _logs, told="print the log of one", more=_LOGS)
     _add_one(logs)
     add_log_flags(logs)
+    events = add_command(group, "events", follow_events, told="tell what happens", more=_EVENTS)
+    add_event_flags(events)
     command = add_command(group, "start", start, told="start one of a job", more=_START)
     command.add_argument("job", help="its id, `executor/job`, or its name if that is unique")
     add_start_flags(command)
@@ -75,6 +79,15 @@ examples:
   tickwheel run logs 42 -f             new lines as they come, until the run has ended
   tickwheel run logs 42 --level warning --tail 20
   tickwheel run logs 42 -o json        each line with its number, instant and level
+"""
+_EVENTS = """\
+Tells each change of a run's state as it happens, until Ctrl-C. A lost connection is made up for: no
+event is left out. Without --after it begins with what happens from now on.
+
+examples:
+  tickwheel run events --job billing/report
+  tickwheel run events -o json         an object in each line, with its number `seq`
+  tickwheel run events -o json --after 1790000000000042 --count 100
 """
 _START = """\
 exit codes of --wait:

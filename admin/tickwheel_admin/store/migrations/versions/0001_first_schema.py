@@ -585,6 +585,23 @@ def upgrade() -> None:
         },
     )
     create_table(
+        "run_event_batch",
+        sa.Column("id", Id, primary_key=True, autoincrement=True),
+        sa.Column("at", sa.BigInteger, nullable=False),
+        sa.Column("events", sa.Integer, nullable=False),
+        sa.Column("data", LongText, nullable=False),
+        sa.Column("last_seq", Id),
+        indexes={"ix_run_event_batch_seq": ["last_seq", "id"]},
+    )
+    create_table(
+        "run_event_feed",
+        sa.Column("id", Id, primary_key=True, autoincrement=False),
+        sa.Column("last_seq", Id, nullable=False),
+        sa.Column("complete_after", Id),
+        sa.Column("ready_at", sa.BigInteger, nullable=False),
+        sa.Column("wanted_until", sa.BigInteger, nullable=False),
+    )
+    create_table(
         "run_attempt",
         sa.Column("run_id", Id, primary_key=True, autoincrement=False),
         sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),

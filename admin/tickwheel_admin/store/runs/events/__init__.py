@@ -1,0 +1,1 @@
+"""Events of runs: written by the transactions that make them true, numbered once committed."""
