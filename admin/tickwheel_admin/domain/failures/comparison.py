@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -13,6 +14,7 @@ from tickwheel_admin.domain.runs.run import Run
 
 MAX_CHANGES = 50  # of parameters or labels that are told
 MAX_CHARS = 300  # of one value or log line
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +71,26 @@ def phases(good: Run, failed: Run) -> list[PhaseLengths]:
 
 
 def first_difference(good: Iterable[str], failed: Iterable[str]) -> LineDifference | None:
-    """The first line that differs by more than what differs each time (`runs.error.alike`)."""
-    for number, (one, other) in enumerate(zip_longest(good, failed), 1):
+    """The first line that differs by more than what differs each time (`runs.error.alike`).
+
+    Colours are no difference, and are not shown.
+    """
+    lines = zip_longest(map(_plain, good), map(_plain, failed))
+    for number, (one, other) in enumerate(lines, 1):
         if one is None or other is None or alike(one) != alike(other):
             return LineDifference(number=number, good=_cut(one), failed=_cut(other))
     return None
 
 
+def _plain(line: str) -> str:
+    return _COLOURS.sub("", line)
+
+
 def _lengths(run: Run) -> list[tuple[str, int | None]]:
+    # Of another attempt, what passed before it was due is no waiting: earlier ones and pauses.
+    due_at = run.scheduled_at if run.attempt <= 1 else run.due_at
     return [
-        ("waiting", _between(run.scheduled_at, run.dispatched_at)),
+        ("waiting", _between(due_at, run.dispatched_at)),
         ("sending", _between(run.dispatched_at, run.started_at)),
         ("running", _between(run.started_at, run.ended_at)),
     ]

@@ -121,6 +121,24 @@ async def test_what_is_the_same_is_not_told(case: Case) -> None:
     assert (found.node, found.sdk, found.line) == (None, None, None)
 
 
+async def test_colours_are_no_difference(case: Case) -> None:
+    good = case.run(9, state="succeeded")
+    failed = case.run(8)
+    case.log(good, "one", "\x1b[32mtwo\x1b[0m")
+    case.log(failed, "one", "two", "\x1b[1;31mthree\x1b[0m")
+    line = (await case.why(failed)).line
+    assert line is not None
+    assert (line.number, line.good, line.failed) == (3, None, "three")
+
+
+async def test_earlier_attempts_are_no_waiting(case: Case) -> None:
+    case.run(9, state="succeeded")
+    due_at = case.world.now - 2 * MINUTE  # of the second attempt; the first took minutes
+    times = {"dispatched_at": due_at + 40, "started_at": due_at + 50, "ended_at": due_at + 60}
+    failed = case.run(8, attempt=2, due_at=due_at, **times)
+    assert (await case.why(failed)).phases[0].failed_ms == 40
+
+
 async def test_which_run_is_the_last_good_one(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     case.run(9, state="succeeded")
     newest = case.run(8, state="succeeded")
