@@ -52,6 +52,9 @@ PICTURES = (
     Picture(name="workflow-run", path="/runs/{run:weekly-load}", height=860),
     Picture(name="executor", path="/executors/{executor:ml}", height=800),
     Picture(name="calendar", path="/calendar", height=800),
+    Picture(name="failure", path="/alarms/failures/{failure:acquirer}", height=790),
+    Picture(name="failed-run", path="/runs/{run:failed}", height=760),
+    Picture(name="trends", path="/trends", height=900),
 )
 
 
