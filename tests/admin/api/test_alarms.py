@@ -263,3 +263,19 @@ async def test_whoever_reads_a_message_sees_the_alarms_of_their_executors_behind
         "vera": (200, True, False, False),
         "otto": (404, False, False, False),
     }
+
+
+async def test_channels_are_listed_page_by_page(admin: Served) -> None:
+    program = Program(admin, await admin.token_for("root", Role.ADMIN))
+    store = admin.services.store
+    for number, name in ((5, "ops"), (6, "bills"), (7, "night"), (8, "Ops")):
+        await store.run(channels.add_channel, channel(number, name=name), now=NOW)
+    _, whole = await program.call("GET", "/alarm-channels")
+    names = [each["name"] for each in whole["items"]]
+    assert (sorted(names), whole["next"]) == (["Ops", "bills", "night", "ops"], None)
+    _, first = await program.call("GET", "/alarm-channels?limit=3")
+    _, rest = await program.call("GET", f"/alarm-channels?limit=3&cursor={first['next']}")
+    assert [each["name"] for each in first["items"] + rest["items"]] == names
+    assert rest["next"] is None
+    status, _ = await program.call("GET", "/alarm-channels?cursor=odd")
+    assert status == 422

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.simulation.checks.blocking import check_blocking
+from tests.simulation.checks.events import check_events
 from tests.simulation.checks.families import check_children, check_fires_of_shards
 from tests.simulation.checks.fires import check_fires
 from tests.simulation.checks.fixed_delays import check_fixed_delays
@@ -50,6 +51,7 @@ def check(
     if xxl_job is not None:
         check_xxl_job(database, ledger, journal, xxl_job, admins, troubles, history)
         processes |= {each.name: each for host in xxl_job.hosts for each in host.processes}
+    check_events(database, ledger, history)
     check_fires(database, ledger, history)
     gaps = Gaps(ledger, xxl_job)
     check_blocking(ledger, journal, processes, history, gaps)

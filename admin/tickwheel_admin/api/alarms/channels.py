@@ -10,8 +10,17 @@ from tickwheel_admin.api.alarms.shapes import (
     NewChannelJson,
     TriedChannelJson,
 )
-from tickwheel_admin.api.answers import ItemsJson, NewVersionJson, answer
-from tickwheel_admin.api.inputs import ID, body_fields, no_fields, path_id, taken_id
+from tickwheel_admin.api.answers import NewVersionJson, PageJson, answer, page_view
+from tickwheel_admin.api.inputs import (
+    ID,
+    PAGING,
+    body_fields,
+    no_fields,
+    page_of,
+    path_id,
+    query_fields,
+    taken_id,
+)
 from tickwheel_admin.domain.fields import raise_if_any
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.engine.alarms.ports import Delivered
@@ -37,12 +46,22 @@ _ONE = f"{_ALL}/{{channel_id:{ID}}}"
 
 
 @routes.get(
-    _ALL, permission=Permission.ADMINISTER, api=True, on_all=True, answers=ItemsJson[ChannelJson]
+    _ALL,
+    permission=Permission.ADMINISTER,
+    api=True,
+    on_all=True,
+    query=PAGING,
+    answers=PageJson[ChannelJson],
 )
 async def list_channels(request: web.Request) -> web.Response:
-    """All channels, by name."""
-    items = await request.app[SERVICES].alarm_channels.list(actor_of(request))
-    return answer({"items": [channel_view(item) for item in items]})
+    """A page of channels, by name."""
+    fields = query_fields(request)
+    cursor, limit = page_of(fields)
+    raise_if_any(fields.problems)
+    page = await request.app[SERVICES].alarm_channels.page(
+        actor_of(request), cursor=cursor, limit=limit
+    )
+    return answer(page_view(page, channel_view))
 
 
 @routes.post(

@@ -11,11 +11,19 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.alarms.channel import Channel, ChannelKind
 from tickwheel_admin.domain.errors import Conflict
+from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.input.alarm_channel import ChannelInput, StoredSecrets, parse_channel
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.alarms import channel_edits as edits
 from tickwheel_admin.services.events.events import ALARMS, Events
 from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
+from tickwheel_admin.services.lists.paging import (
+    Page,
+    bad_cursor,
+    check_limit,
+    decode_cursor,
+    encode_cursor,
+)
 from tickwheel_admin.services.secrets.channels import open_channel
 from tickwheel_admin.services.secrets.cipher import Cipher, SecretUnreadable
 from tickwheel_admin.store.alarms import channels as store
@@ -68,6 +76,24 @@ class AlarmChannels:
         actor.require(Permission.ADMINISTER)
         found = await self._store.read(store.list_channels, limit=edits.MAX_CHANNELS)
         return [self._item(each) for each in found]
+
+    async def page(
+        self, actor: Actor, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[ChannelItem]:
+        """Some of them, by name.
+
+        Raises:
+            InvalidInput: on "cursor" or "limit".
+        """
+        actor.require(Permission.ADMINISTER)
+        after = decode_cursor(cursor, str)
+        if after is not None and not is_clean(after):
+            raise bad_cursor()
+        found = await self._store.read(
+            store.list_channels, after=after, limit=check_limit(limit) + 1
+        )
+        following = encode_cursor(found[limit - 1].name) if len(found) > limit else None
+        return Page(items=[self._item(each) for each in found[:limit]], next=following)
 
     async def get(self, actor: Actor, channel_id: int) -> ChannelItem:
         """One channel."""

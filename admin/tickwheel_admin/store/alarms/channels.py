@@ -35,9 +35,13 @@ _SELECTED = sa.select(*(alarm_channel.c[name] for name in StoredChannel.__datacl
 _settings = msgspec.json.Decoder(dict[str, str])
 
 
-def list_channels(conn: sa.Connection, *, limit: int) -> list[StoredChannel]:
-    """By name."""
+def list_channels(
+    conn: sa.Connection, *, limit: int, after: str | None = None
+) -> list[StoredChannel]:
+    """By name, behind the name `after`."""
     wanted = _SELECTED.where(alarm_channel.c.deleted_at == ALIVE).order_by(alarm_channel.c.name)
+    if after is not None:
+        wanted = wanted.where(alarm_channel.c.name > after)
     return [_channel(row) for row in conn.execute(wanted.limit(limit))]
 
 
