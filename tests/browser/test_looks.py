@@ -111,6 +111,7 @@ PAGES = {
     "runs": "/runs",
     "run": "/runs/{run:events-compact}",
     "run-failed": "/runs/{run:failed}",
+    "run-explained": "/runs/{run:failed}/why",
     "run-waiting": "/runs/{run:waiting}",
     "run-again": "/runs/{run:failed}/retry",
     "run-parked": "/runs/{run:parked}",

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 
 from tests.browser.samples.rows import NOW
+from tickwheel_admin.domain.failures.canary import CanaryReason, CanaryRetry, CanaryState
 from tickwheel_admin.domain.failures.group import FailureGroup
+from tickwheel_admin.store.failures.canaries import add_canary
 from tickwheel_admin.store.failures.groups import GroupJob, insert_groups, write_jobs
 
 HOUR = 3_600_000
@@ -70,4 +72,23 @@ def add_failures(
         if name in job_ids
     ]
     write_jobs(conn, jobs, [])
+    canary = CanaryRetry(
+        id=3,
+        group_id=STANDING,
+        executor_id=executor_ids["billing"],
+        state=CanaryState.STOPPED,
+        reason=CanaryReason.FAILED,
+        user_id=0,
+        started_by="ana",
+        started_at=NOW - HOUR,
+        since=NOW - 3 * HOUR,
+        before_at=NOW - HOUR,
+        before_id=failed_run,
+        wave=4,
+        retried=7,
+        succeeded=6,
+        failed=1,
+        ended_at=NOW - HOUR // 2,
+    )
+    add_canary(conn, canary)
     return {"failure:acquirer": STANDING}

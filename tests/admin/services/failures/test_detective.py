@@ -86,7 +86,7 @@ async def test_what_differs_is_told(case: Case) -> None:
         ended_at=world.now,
     )
     case.log(good, "begin 17382", "asks the gateway", "done")
-    case.log(failed, "begin 99999", "asks the gateway", "refused")
+    case.log(failed, "begin 99999", "asks \x1b[31mthe\x1b[0m gateway", "refused")
     found = await case.why(failed)
     assert found.good is not None
     assert found.good.run.id == good
