@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from tickwheel_admin.domain.planning.fires import LAST_PRIORITY
-from tickwheel_admin.domain.runs.run import Origin, Run
+from tickwheel_admin.domain.runs.run import Origin
+
+
+class RunToPlace(Protocol):
+    """As much of a run as says whether it is one of a backfill."""
+
+    @property
+    def origin(self) -> Origin: ...
+
+    @property
+    def priority(self) -> int: ...
 
 
 def spare_slots(free: int, slots: int) -> int:
@@ -16,7 +28,7 @@ def spare_slots(free: int, slots: int) -> int:
     return free if slots <= 1 else max(0, free - 1)
 
 
-def is_of_backfill(run: Run) -> bool:
+def is_of_backfill(run: RunToPlace) -> bool:
     """Whether it leaves the last free slot to fires on time.
 
     Steps of a workflow that a backfill runs are told by their priority, the last one, which they

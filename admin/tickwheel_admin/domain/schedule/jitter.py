@@ -19,10 +19,10 @@ def due_of(trigger_id: int, nominal: int, *, jitter_ms: int, next_nominal: int |
     window = jitter_ms if next_nominal is None else min(jitter_ms, next_nominal - nominal - 1)
     if window <= 0:
         return nominal
-    return nominal + _mixed(_mixed(trigger_id) ^ nominal) % (window + 1)
+    return nominal + mixed(mixed(trigger_id) ^ nominal) % (window + 1)
 
 
-def _mixed(value: int) -> int:
+def mixed(value: int) -> int:
     """All bits of 64 spread over all others: the finaliser of SplitMix64 (Steele et al., 2014)."""
     value = (value + _GOLDEN) & _64_BITS
     value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & _64_BITS

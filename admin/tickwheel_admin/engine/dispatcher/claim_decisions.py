@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from tickwheel_admin.domain.claims.router import Placement
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.jobs.secret_references import secrets_of_run
 from tickwheel_admin.domain.planning.fires import shards_of
@@ -22,7 +23,6 @@ from tickwheel_admin.domain.runs.run import (
     Run,
 )
 from tickwheel_admin.engine.dispatcher.claim_inputs import ClaimContext, ClaimInputs
-from tickwheel_admin.engine.dispatcher.router import Placement
 from tickwheel_admin.store.database.ids import TooFewIds
 
 # A run for which there is no node is put off for this long, so that it hides no others.

@@ -12,6 +12,8 @@ from typing import NamedTuple, Self
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.claims.order import LOOK_PAST
+from tickwheel_admin.domain.claims.router import Router
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.jobs.secret_references import secrets_of_run
 from tickwheel_admin.domain.routing.strategy import RandomSource, Split
@@ -20,7 +22,6 @@ from tickwheel_admin.domain.runs.run import Run
 from tickwheel_admin.engine.dispatcher.concurrency import ConcurrencyControl, limits_concurrency
 from tickwheel_admin.engine.dispatcher.pool_lines import PoolLines, no_lines
 from tickwheel_admin.engine.dispatcher.route_memory import RouteMemory
-from tickwheel_admin.engine.dispatcher.router import Router
 from tickwheel_admin.engine.ports import RunTracer
 from tickwheel_admin.services.secrets.values import SecretReader, SecretValues
 from tickwheel_admin.store.executors.executors import allows_scripts
@@ -35,7 +36,6 @@ from tickwheel_admin.store.triggers.pauses import now_and_pause
 
 # How long a run is put off that waits for its own node, when such runs fill the whole batch.
 NO_SLOT_DELAY_MS = 500
-LOOK_PAST = 50  # runs that a batch reads beyond the free slots: some may wait for something else
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

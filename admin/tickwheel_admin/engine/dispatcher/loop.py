@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from tickwheel_admin.domain.claims.order import OLDEST_FIRST_EVERY
 from tickwheel_admin.domain.routing.strategy import RandomSource
 from tickwheel_admin.domain.runs.run import PUT_OFF_MS
 from tickwheel_admin.engine.dispatcher.claim import ClaimResult, claim_queued_runs
@@ -28,7 +29,6 @@ from tickwheel_shared.protocol import Refusal
 log = structlog.get_logger(__name__)
 
 RUNS_PER_BATCH = 500
-OLDEST_FIRST_EVERY = 10  # claims; so that no priority starves
 # While more is overdue than the planner can plan at once, missed fires are claimed in these steps:
 # claims must not delay the planning of fires that have no run yet.
 PACED_RUNS = 50

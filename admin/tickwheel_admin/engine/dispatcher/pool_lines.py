@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.claims.order import urgency
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.pools.ledger import RESERVED_MS, PoolLedger, Rank, rank_of
 from tickwheel_admin.domain.runs.run import Run
@@ -94,7 +95,8 @@ class PoolLines:
         others = [each for each in due if not each.pool_id]
         ordered: list[Run] = []
         for run in others:
-            while pooled and _urgency(pooled[0], oldest_first) < _urgency(run, oldest_first):
+            at = urgency(run, oldest_first=oldest_first)
+            while pooled and urgency(pooled[0], oldest_first=oldest_first) < at:
                 ordered.append(pooled.pop(0))
             ordered.append(run)
         return ordered + pooled
@@ -157,10 +159,6 @@ class PoolLines:
 
 def _rank(run: Run) -> Rank:
     return rank_of(due_at=run.due_at, priority=run.priority, run_id=run.id)
-
-
-def _urgency(run: Run, oldest_first: bool) -> tuple[int, ...]:
-    return (run.due_at, run.id) if oldest_first else (run.priority, run.due_at, run.id)
 
 
 def _slots(config: JobConfig) -> int:

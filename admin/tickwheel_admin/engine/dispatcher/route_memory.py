@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping, Sequence, Set
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.claims.router import Placement, Router
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.strategy import Memory
-from tickwheel_admin.engine.dispatcher.router import Placement, Router
 from tickwheel_admin.store.jobs.route_cursors import lock_jobs_to_claim, read_cursors, set_cursors
 from tickwheel_admin.store.jobs.routing_memory import busy_nodes, read_uses, save_uses
 from tickwheel_admin.store.runs.due import DueRun

@@ -27,6 +27,7 @@ _COLUMNS = (
     run.c.jitter_ms,
     run.c.created_at,
     run.c.origin,
+    run.c.tries,
 )
 
 
@@ -43,6 +44,7 @@ class RunSummary:
     jitter_ms: int | None = None
     created_at: int
     origin: Origin
+    tries: int = 0
 
     @property
     def start_delay_ms(self) -> int | None:
@@ -131,4 +133,5 @@ def _summary_from_row(row: Any) -> RunSummary:
         jitter_ms=row.jitter_ms,
         created_at=row.created_at,
         origin=Origin(row.origin),
+        tries=row.tries,
     )

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tickwheel_admin.api.runs.choice_views import choice_view
+from tickwheel_admin.domain.claims.router import Placement, Router
 from tickwheel_admin.domain.executors.node import Node, NodeState
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.choice import Choice, PassedOver, Why, choice_of
@@ -25,7 +26,6 @@ from tickwheel_admin.domain.routing.strategies import MAX_TURNS_PASSED, STRATEGI
 from tickwheel_admin.domain.routing.strategy import Memory, RunToPlace
 from tickwheel_admin.domain.routing.uses import NEVER, Use, Uses
 from tickwheel_admin.domain.runs.run import Origin, Run, RunState
-from tickwheel_admin.engine.dispatcher.router import Placement, Router
 from tickwheel_admin.store.jobs.jobs import ROUND
 
 CHANCE = random.Random(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Protocol
 
 from tickwheel_admin.domain.backfills.slots import is_of_backfill, spare_slots
 from tickwheel_admin.domain.executors.node import Node, NodeTargets
@@ -16,8 +17,33 @@ from tickwheel_admin.domain.routing.pool import Candidate, Pool
 from tickwheel_admin.domain.routing.strategy import UNUSED, Pick, RandomSource, RunToPlace, Split
 from tickwheel_admin.domain.routing.uses import Use, Uses
 from tickwheel_admin.domain.runs.blocking import Blocking, WhenCutOff
-from tickwheel_admin.domain.runs.run import Run
-from tickwheel_admin.store.runs.due import DueRun
+from tickwheel_admin.domain.runs.run import Origin
+
+
+class RunOfJob(Protocol):
+    """As much of a run as says which nodes it may go to."""
+
+    @property
+    def job_id(self) -> int: ...
+
+    @property
+    def job_revision(self) -> int: ...
+
+
+class RoutedRun(RunOfJob, Protocol):
+    """As much of a run as the choice of its node looks at."""
+
+    @property
+    def pinned_node_id(self) -> int | None: ...
+
+    @property
+    def parameters(self) -> str | None: ...
+
+    @property
+    def origin(self) -> Origin: ...
+
+    @property
+    def priority(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,22 +106,22 @@ class Router:
         """Whether any node takes runs for the handler."""
         return any(each.aside is None for each in self._live(handler))
 
-    def matches(self, run: Run | DueRun, config: JobConfig) -> bool:
+    def matches(self, run: RunOfJob, config: JobConfig) -> bool:
         """Whether any node takes runs of the job, be it full."""
         return bool(self._pool(run, config).taking)
 
-    def has_room(self, run: Run, config: JobConfig) -> bool:
+    def has_room(self, run: RoutedRun, config: JobConfig) -> bool:
         """Whether a node that may run it has a free slot."""
         if run.pinned_node_id is not None:
             node = self._candidates.get(run.pinned_node_id)
             return node is not None and node.aside is None and node.free > 0
         return any(each.free > 0 for each in self._pool(run, config).taking)
 
-    def matching(self, run: Run | DueRun, config: JobConfig) -> list[int]:
+    def matching(self, run: RunOfJob, config: JobConfig) -> list[int]:
         """Nodes that take runs of the job, full or not: by name, if it is a broadcast."""
         return [each.node_id for each in self._pool(run, config).taking]
 
-    def place(self, run: Run, config: JobConfig) -> Placement | None:
+    def place(self, run: RoutedRun, config: JobConfig) -> Placement | None:
         """The chosen node, with one slot less; None when none is free for it."""
         pool = self._pool(run, config)
         if is_of_backfill(run) and pool.taking and not _has_spare(pool):
@@ -140,7 +166,7 @@ class Router:
             self._offering[handler] = found
         return found
 
-    def _pool(self, run: Run | DueRun, config: JobConfig) -> Pool:
+    def _pool(self, run: RunOfJob, config: JobConfig) -> Pool:
         """The nodes that the job's runs are spread over; jobs that ask for the same share it."""
         pool = self._pool_of_job.get((run.job_id, run.job_revision))
         if pool is None:
@@ -163,7 +189,7 @@ class Router:
             self._pool_of_job[run.job_id, run.job_revision] = pool
         return pool
 
-    def _what_is_known(self, run: Run, config: JobConfig, pool: Pool) -> RunToPlace:
+    def _what_is_known(self, run: RoutedRun, config: JobConfig, pool: Pool) -> RunToPlace:
         policy, job_id = config.routing, run.job_id
         key, hash_by = "", policy.hash_by
         if policy.record.hashes:
@@ -192,7 +218,7 @@ class Router:
             uses = self._uses[job_id] = Uses(self.stored_uses[job_id], pool.taking)
         return uses
 
-    def _place_there(self, run: Run, config: JobConfig, node_id: int) -> Placement | None:
+    def _place_there(self, run: RoutedRun, config: JobConfig, node_id: int) -> Placement | None:
         """The one node that the run may go to."""
         node = self._candidates.get(node_id)
         if (
@@ -211,7 +237,7 @@ class Router:
         return self._take(run, node, choice, uses=uses, turn=self.turns.get(run.job_id, 0))
 
     def _take(
-        self, run: Run, node: Candidate, choice: Choice, *, uses: Uses, turn: int
+        self, run: RoutedRun, node: Candidate, choice: Choice, *, uses: Uses, turn: int
     ) -> Placement:
         """Take a slot, and remember that the job has used the node."""
         node.free -= 1

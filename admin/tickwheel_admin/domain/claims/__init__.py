@@ -1,0 +1,1 @@
+"""What becomes of due runs, as far as no database is asked."""

@@ -1,0 +1,1 @@
+"""What the next days would bring: schedules, claims and slots in virtual time."""

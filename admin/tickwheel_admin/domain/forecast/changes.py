@@ -1,0 +1,194 @@
+"""What somebody thinks of changing, and the situation as it would be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import msgspec
+
+from tickwheel_admin.domain.calendars.calendar import Calendar
+from tickwheel_admin.domain.forecast.planned import schedule_of
+from tickwheel_admin.domain.forecast.situation import ForecastJob, ForecastTrigger, Situation
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.planning.plan import next_since
+from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerState
+
+
+class JobEdit(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job"):
+    """The job gets another configuration."""
+
+    job_id: int
+    config: JobConfig
+
+
+class JobPause(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job_pause"):
+    """The job's triggers fire no more, or fire again."""
+
+    job_id: int
+    paused: bool
+
+
+class ExecutorPause(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="executor_pause"
+):
+    """No job of the executor fires, or all of them fire again."""
+
+    executor_id: int
+    paused: bool
+
+
+class NodeChange(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="node"):
+    """A node takes no more runs, takes them again, or runs more or fewer at once."""
+
+    node_id: int
+    drain: bool | None = None  # None: as it is
+    slots: int | None = None  # 1 or more; None: as many as now
+
+
+class CalendarChange(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="calendar"):
+    """A calendar gets other days."""
+
+    calendar: Calendar  # with a version of its own
+
+
+Change = JobEdit | JobPause | ExecutorPause | NodeChange | CalendarChange
+
+
+def changed(situation: Situation, changes: Iterable[Change]) -> Situation:
+    """The situation as it would be once all of this was saved, one after the other.
+
+    What is not part of the situation is left alone.
+    """
+    for change in changes:
+        match change:
+            case JobEdit():
+                situation = _with_job(situation, change.job_id, edited, change.config)
+            case JobPause():
+                situation = _with_job(situation, change.job_id, _paused, change.paused)
+            case ExecutorPause():
+                situation = _with_pause(situation, change)
+            case NodeChange():
+                situation = _with_node(situation, change)
+            case CalendarChange():
+                situation = _with_calendar(situation, change.calendar)
+    return situation
+
+
+def _with_job(situation: Situation, job_id: int, change: object, value: object) -> Situation:
+    jobs = tuple(
+        change(job, value, situation) if job.id == job_id else job  # type: ignore[operator]
+        for job in situation.jobs
+    )
+    return replace(situation, jobs=jobs)
+
+
+def edited(job: ForecastJob, config: JobConfig, situation: Situation) -> ForecastJob:
+    """The job with another configuration; triggers that stay the same go on as they are."""
+    kept = list(job.triggers)
+    triggers = []
+    for index, spec in enumerate(config.triggers):
+        same = next((each for each in kept if each.spec == spec), None)
+        if same is not None:
+            kept.remove(same)
+            triggers.append(same)
+            continue
+        new = ForecastTrigger(
+            id=-(job.id * 1_000 + index), spec=spec, saved_at=situation.now, next_fire_at=None
+        )
+        triggers.append(_armed(new, situation))
+    return replace(job, config=config, revision=job.revision + 1, triggers=tuple(triggers))
+
+
+def _paused(job: ForecastJob, paused: bool, situation: Situation) -> ForecastJob:
+    if paused == job.paused:
+        return job
+    triggers = job.triggers if paused else tuple(_armed(each, situation) for each in job.triggers)
+    return replace(job, paused=paused, triggers=triggers)
+
+
+def _armed(trigger: ForecastTrigger, situation: Situation) -> ForecastTrigger:
+    """It goes on with its first instant after now, as when it is saved, or its job resumed."""
+    found = schedule_of(trigger, {each.name: each for each in situation.calendars})
+    if found is None or trigger.paused:
+        return trigger
+    # A fixed delay without a first delay fires at once.
+    since = situation.now - 1 if trigger.spec.follows_runs else situation.now
+    return replace(trigger, next_fire_at=found[0].next_after(since))
+
+
+def _with_pause(situation: Situation, change: ExecutorPause) -> Situation:
+    paused = dict(situation.paused)
+    if not change.paused:
+        paused.pop(change.executor_id, None)
+    else:
+        paused.setdefault(change.executor_id, situation.now)
+    return replace(situation, paused=paused)
+
+
+def _with_node(situation: Situation, change: NodeChange) -> Situation:
+    nodes = []
+    for node in situation.nodes:
+        each = node
+        if node.id == change.node_id:
+            each = replace(node, slots=node.slots if change.slots is None else change.slots)
+            if change.drain is not None:
+                each = replace(each, draining=change.drain, cordoned=change.drain)
+        nodes.append(each)
+    return replace(situation, nodes=tuple(nodes))
+
+
+def _with_calendar(situation: Situation, calendar: Calendar) -> Situation:
+    """Triggers go on with the first instant that the calendar's new version leaves."""
+    calendars = {each.name: each for each in situation.calendars}
+    calendars[calendar.name] = calendar
+    found = {name: _rebased(each, calendar) for name, each in calendars.items()}
+    after = replace(situation, calendars=tuple(found[name] for name in sorted(found)))
+    concerned = {name for name, each in found.items() if each != calendars[name]} | {calendar.name}
+    jobs = tuple(
+        replace(
+            job,
+            triggers=tuple(
+                _replanned(each, after) if each.spec.calendar in concerned else each
+                for each in job.triggers
+            ),
+        )
+        for job in situation.jobs
+    )
+    return replace(after, jobs=jobs)
+
+
+def _rebased(calendar: Calendar, changed_one: Calendar) -> Calendar:
+    """Calendars that are based on the changed one change with it."""
+    if calendar.name == changed_one.name:
+        return changed_one
+    if calendar.base is None:
+        return calendar
+    base = _rebased(calendar.base, changed_one)
+    if base == calendar.base:
+        return calendar
+    return replace(calendar, base=base, version=changed_one.version)
+
+
+def _replanned(trigger: ForecastTrigger, situation: Situation) -> ForecastTrigger:
+    calendars = {each.name: each for each in situation.calendars}
+    found = schedule_of(trigger, calendars)
+    if found is None or trigger.next_fire_at is None:
+        return trigger
+    schedule, calendar = found
+    stored = Trigger(
+        id=trigger.id,
+        job_id=0,
+        executor_id=0,
+        bucket=0,
+        spec=trigger.spec,
+        paused=trigger.paused,
+        state=TriggerState.ACTIVE,
+        reason=None,
+        next_fire_at=trigger.next_fire_at,
+        last_fire_at=trigger.last_fire_at,
+        version=0,
+        fires=trigger.fires,
+    )
+    at = next_since(schedule, stored, since=situation.now, calendar=calendar)
+    return replace(trigger, next_fire_at=at)

@@ -1,0 +1,83 @@
+"""What a forecast begins with: the jobs of some executors, their nodes, and what is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tickwheel_admin.domain.calendars.calendar import Calendar
+from tickwheel_admin.domain.executors.node import Node
+from tickwheel_admin.domain.jobs.job import JobConfig
+from tickwheel_admin.domain.runs.run import Origin, RunState
+from tickwheel_admin.domain.triggers.kinds import AnySpec
+
+ASSUMED_MS = 10_000  # how long a run takes where no run of its executor was measured
+
+
+class MeasuredRun(NamedTuple):
+    """How a run of the past went."""
+
+    state: RunState  # its end
+    duration_ms: int  # of its last try
+    tries: int  # that it needed, at least 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastTrigger:
+    """A trigger as it is stored, or as an edit would save it."""
+
+    id: int
+    spec: AnySpec
+    saved_at: int
+    next_fire_at: int | None  # None: it is not planned
+    last_fire_at: int | None = None
+    fires: int = 0  # runs that it brought so far
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastJob:
+    """A job with what was measured of it."""
+
+    id: int
+    executor_id: int
+    revision: int
+    config: JobConfig
+    paused: bool = False
+    triggers: tuple[ForecastTrigger, ...] = ()
+    measured: tuple[MeasuredRun, ...] = ()  # its last runs
+    measured_since: int | None = None  # when the first of them was due
+    last_success_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRun:
+    """A run that has not ended when the forecast begins."""
+
+    id: int
+    job_id: int
+    trigger_id: int | None
+    origin: Origin
+    scheduled_at: int
+    due_at: int
+    first_due_at: int
+    priority: int
+    tries: int = 0
+    expires_at: int | None = None  # when it is too late to start
+    pinned_node_id: int | None = None
+    node_id: int | None = None  # where it runs; None: it is queued
+    started_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """Everything that a forecast needs; it can be written as JSON, and read again."""
+
+    now: int
+    jobs: tuple[ForecastJob, ...]
+    nodes: tuple[Node, ...]  # live ones
+    calendars: tuple[Calendar, ...] = ()
+    pools: Mapping[int, int] = field(default_factory=dict)  # slots by id
+    paused: Mapping[int, int] = field(default_factory=dict)  # executor -> since when
+    open_runs: tuple[OpenRun, ...] = ()

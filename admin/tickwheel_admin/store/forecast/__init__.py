@@ -1,0 +1,1 @@
+"""What forecasts are made of."""
