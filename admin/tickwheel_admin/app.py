@@ -51,6 +51,8 @@ from tickwheel_admin.services.events.relay import EventRelay
 from tickwheel_admin.services.executors.nodes import Nodes
 from tickwheel_admin.services.executors.service import Executors
 from tickwheel_admin.services.failures.failures import FailureGroups
+from tickwheel_admin.services.forecast.process import ForecastProcesses
+from tickwheel_admin.services.forecast.service import Forecasts
 from tickwheel_admin.services.gitops.service import GitOps
 from tickwheel_admin.services.imports.importer import ForeignImports
 from tickwheel_admin.services.jobs.bulk import JobBulk
@@ -191,6 +193,7 @@ def create_services(
         calendars=Calendars(store, ids, events),
         pools=Pools(store, ids, events),
         triggers=Triggers(store),
+        forecasts=Forecasts(store, jobs, processes=ForecastProcesses()),
         settings=Settings(store, ids),
         overview=Overview(store),
         trends=TrendFigures(store),

@@ -15,6 +15,7 @@ from tickwheel_admin.services.events.relay import EventRelay
 from tickwheel_admin.services.executors.nodes import Nodes
 from tickwheel_admin.services.executors.service import Executors
 from tickwheel_admin.services.failures.failures import FailureGroups
+from tickwheel_admin.services.forecast.service import Forecasts
 from tickwheel_admin.services.gitops.service import GitOps
 from tickwheel_admin.services.imports.importer import ForeignImports
 from tickwheel_admin.services.jobs.bulk import JobBulk
@@ -104,6 +105,7 @@ class Services:
     calendars: Calendars
     pools: Pools
     triggers: Triggers
+    forecasts: Forecasts
     settings: Settings
     overview: Overview
     trends: TrendFigures
@@ -118,6 +120,7 @@ class Services:
     system: System
 
     def close(self) -> None:
-        """End the threads and the process that they hold."""
+        """End the threads and the processes that they hold."""
         self.logins.close()
         self.calendars.close()
+        self.forecasts.close()

@@ -1,13 +1,20 @@
-"""Where a request came from and how, also behind trusted proxies."""
+"""Where a request came from and how, also behind proxies, and whether its client is there."""
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from aiohttp import hdrs, web
 
 from tickwheel_admin.config import Network
 from tickwheel_admin.web.keys import CONFIG
+
+T = TypeVar("T")
+
+LOOK_SECONDS = 0.25  # between two looks at the connection
 
 
 def address_of(request: web.Request) -> str:
@@ -51,3 +58,23 @@ def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
     except ValueError:
         return None
     return getattr(parsed, "ipv4_mapped", None) or parsed
+
+
+async def while_present(request: web.Request, work: Coroutine[Any, Any, T]) -> T:
+    """What the work returns or raises; it is cancelled when the client has closed the connection.
+
+    Raises:
+        ConnectionResetError: the client has gone.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        while not task.done():
+            await asyncio.wait({task}, timeout=LOOK_SECONDS)
+            transport = request.transport
+            if not task.done() and (transport is None or transport.is_closing()):
+                raise ConnectionResetError("the client has gone")
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)

@@ -30,6 +30,7 @@ GROUPS: Final = {
     "alarm": "alarms",
     "failure": "failures",
     "trends": "trends",
+    "what-if": "what_if",
     "top": "top",
     "mcp": "mcp",
     "plan": "gitops",

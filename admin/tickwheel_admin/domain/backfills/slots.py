@@ -8,7 +8,7 @@ from tickwheel_admin.domain.planning.fires import LAST_PRIORITY
 from tickwheel_admin.domain.runs.run import Origin
 
 
-class RunToPlace(Protocol):
+class OriginatedRun(Protocol):
     """As much of a run as says whether it is one of a backfill."""
 
     @property
@@ -28,7 +28,7 @@ def spare_slots(free: int, slots: int) -> int:
     return free if slots <= 1 else max(0, free - 1)
 
 
-def is_of_backfill(run: RunToPlace) -> bool:
+def is_of_backfill(run: OriginatedRun) -> bool:
     """Whether it leaves the last free slot to fires on time.
 
     Steps of a workflow that a backfill runs are told by their priority, the last one, which they

@@ -11,7 +11,7 @@ OLDEST_FIRST_EVERY = 10  # claims; so that no priority starves
 LOOK_PAST = 50  # runs that a batch reads beyond the free slots: some may wait for something else
 
 
-class DueRun(Protocol):
+class ClaimableRun(Protocol):
     """As much of a due run as its turn depends on."""
 
     @property
@@ -24,7 +24,7 @@ class DueRun(Protocol):
     def due_at(self) -> int: ...
 
 
-def urgency(run: DueRun, *, oldest_first: bool) -> tuple[int, ...]:
+def urgency(run: ClaimableRun, *, oldest_first: bool) -> tuple[int, ...]:
     """Smaller is claimed first.
 
     Args:

@@ -9,7 +9,11 @@ import msgspec
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.forecast.planned import schedule_of
-from tickwheel_admin.domain.forecast.situation import ForecastJob, ForecastTrigger, Situation
+from tickwheel_admin.domain.forecast.situation import (
+    ForecastJob,
+    ForecastSituation,
+    ForecastTrigger,
+)
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.planning.plan import next_since
 from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerState
@@ -55,7 +59,7 @@ class CalendarChange(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"
 Change = JobEdit | JobPause | ExecutorPause | NodeChange | CalendarChange
 
 
-def changed(situation: Situation, changes: Iterable[Change]) -> Situation:
+def changed(situation: ForecastSituation, changes: Iterable[Change]) -> ForecastSituation:
     """The situation as it would be once all of this was saved, one after the other.
 
     What is not part of the situation is left alone.
@@ -75,7 +79,9 @@ def changed(situation: Situation, changes: Iterable[Change]) -> Situation:
     return situation
 
 
-def _with_job(situation: Situation, job_id: int, change: object, value: object) -> Situation:
+def _with_job(
+    situation: ForecastSituation, job_id: int, change: object, value: object
+) -> ForecastSituation:
     jobs = tuple(
         change(job, value, situation) if job.id == job_id else job  # type: ignore[operator]
         for job in situation.jobs
@@ -83,7 +89,7 @@ def _with_job(situation: Situation, job_id: int, change: object, value: object) 
     return replace(situation, jobs=jobs)
 
 
-def edited(job: ForecastJob, config: JobConfig, situation: Situation) -> ForecastJob:
+def edited(job: ForecastJob, config: JobConfig, situation: ForecastSituation) -> ForecastJob:
     """The job with another configuration; triggers that stay the same go on as they are."""
     kept = list(job.triggers)
     triggers = []
@@ -100,14 +106,14 @@ def edited(job: ForecastJob, config: JobConfig, situation: Situation) -> Forecas
     return replace(job, config=config, revision=job.revision + 1, triggers=tuple(triggers))
 
 
-def _paused(job: ForecastJob, paused: bool, situation: Situation) -> ForecastJob:
+def _paused(job: ForecastJob, paused: bool, situation: ForecastSituation) -> ForecastJob:
     if paused == job.paused:
         return job
     triggers = job.triggers if paused else tuple(_armed(each, situation) for each in job.triggers)
     return replace(job, paused=paused, triggers=triggers)
 
 
-def _armed(trigger: ForecastTrigger, situation: Situation) -> ForecastTrigger:
+def _armed(trigger: ForecastTrigger, situation: ForecastSituation) -> ForecastTrigger:
     """It goes on with its first instant after now, as when it is saved, or its job resumed."""
     found = schedule_of(trigger, {each.name: each for each in situation.calendars})
     if found is None or trigger.paused:
@@ -117,7 +123,7 @@ def _armed(trigger: ForecastTrigger, situation: Situation) -> ForecastTrigger:
     return replace(trigger, next_fire_at=found[0].next_after(since))
 
 
-def _with_pause(situation: Situation, change: ExecutorPause) -> Situation:
+def _with_pause(situation: ForecastSituation, change: ExecutorPause) -> ForecastSituation:
     paused = dict(situation.paused)
     if not change.paused:
         paused.pop(change.executor_id, None)
@@ -126,7 +132,7 @@ def _with_pause(situation: Situation, change: ExecutorPause) -> Situation:
     return replace(situation, paused=paused)
 
 
-def _with_node(situation: Situation, change: NodeChange) -> Situation:
+def _with_node(situation: ForecastSituation, change: NodeChange) -> ForecastSituation:
     nodes = []
     for node in situation.nodes:
         each = node
@@ -138,7 +144,7 @@ def _with_node(situation: Situation, change: NodeChange) -> Situation:
     return replace(situation, nodes=tuple(nodes))
 
 
-def _with_calendar(situation: Situation, calendar: Calendar) -> Situation:
+def _with_calendar(situation: ForecastSituation, calendar: Calendar) -> ForecastSituation:
     """Triggers go on with the first instant that the calendar's new version leaves."""
     calendars = {each.name: each for each in situation.calendars}
     calendars[calendar.name] = calendar
@@ -170,7 +176,7 @@ def _rebased(calendar: Calendar, changed_one: Calendar) -> Calendar:
     return replace(calendar, base=base, version=changed_one.version)
 
 
-def _replanned(trigger: ForecastTrigger, situation: Situation) -> ForecastTrigger:
+def _replanned(trigger: ForecastTrigger, situation: ForecastSituation) -> ForecastTrigger:
     calendars = {each.name: each for each in situation.calendars}
     found = schedule_of(trigger, calendars)
     if found is None or trigger.next_fire_at is None:

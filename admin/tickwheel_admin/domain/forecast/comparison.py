@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from tickwheel_admin.domain.forecast.changes import Change, changed
 from tickwheel_admin.domain.forecast.draws import assumed_ms
 from tickwheel_admin.domain.forecast.planned import PlannedFires
 from tickwheel_admin.domain.forecast.simulation import MAX_RUNS, Forecast, Simulation
-from tickwheel_admin.domain.forecast.situation import Situation
+from tickwheel_admin.domain.forecast.situation import ForecastSituation
 from tickwheel_admin.domain.forecast.spread import Proposal, proposals
-from tickwheel_admin.domain.forecast.tally import HourFigures, JobFigures
+from tickwheel_admin.domain.forecast.tally import ForecastHour, ForecastJobFigures
 
 MAX_JOBS = 50  # that are told one by one
 MAX_INSTANTS = 20  # of fires of one job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class ForecastSide:
     """One of the two forecasts."""
 
     slots: int
     runs: int
     fires: int
-    hours: tuple[HourFigures, ...]
+    hours: tuple[ForecastHour, ...]
     delay_p50_ms: int | None
     delay_p95_ms: int | None
     late: int  # runs that start more than a minute late
@@ -42,8 +45,8 @@ class JobDifference:
     """One job that the change makes a difference to, or the change is about."""
 
     job_id: int
-    before: JobFigures | None
-    after: JobFigures | None
+    before: ForecastJobFigures | None
+    after: ForecastJobFigures | None
     fires_gone: int
     fires_new: int
     first_gone: tuple[int, ...]  # at most MAX_INSTANTS
@@ -67,14 +70,14 @@ class Basis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ForecastComparison:
     """The answer to "what if"."""
 
     start: int
     end: int
     truncated: bool  # it ends sooner than asked for: there are too many runs
-    before: Side
-    after: Side
+    before: ForecastSide
+    after: ForecastSide
     jobs: tuple[JobDifference, ...]
     more_jobs: int  # with a difference, that are not told
     fires_gone: int
@@ -83,39 +86,54 @@ class Comparison:
     spread: tuple[Proposal, ...]
 
 
+Work = Callable[[], Forecast]
+AllOf = Callable[[Sequence[Work]], Sequence[Forecast]]
+
+
+def one_by_one(works: Sequence[Work]) -> Sequence[Forecast]:
+    """Each forecast after the one before."""
+    return [work() for work in works]
+
+
 def compare(
-    situation: Situation,
+    situation: ForecastSituation,
     changes: list[Change],
     *,
     end: int,
     seed: int = 0,
     max_runs: int = MAX_RUNS,
-) -> Comparison:
+    do: AllOf = one_by_one,
+) -> ForecastComparison:
     """Forecast both, by the same chance.
 
     Args:
         end: UTC epoch ms.
         max_runs: of each forecast.
+        do: how the forecasts are made, which do not depend on each other: those with even places
+            are of things as they are.
     """
     wished = end
     other, planned = changed(situation, changes), PlannedFires()
 
-    def forecast(of: Situation, until: int, *, slow: bool = False) -> Forecast:
-        simulation = Simulation(
-            of, end=until, seed=seed, slow=slow, max_runs=max_runs, planned=planned
+    def forecasts(until: int) -> Sequence[Forecast]:
+        return do(
+            [
+                Simulation(
+                    of, end=until, seed=seed, slow=slow, max_runs=max_runs, planned=planned
+                ).run
+                for slow in (False, True)
+                for of in (situation, other)
+            ]
         )
-        return simulation.run()
 
-    before = forecast(situation, wished)
-    after = forecast(other, before.end)
-    end = after.end
-    if end < before.end:
-        before = forecast(situation, end)
-    slow_before = forecast(situation, end, slow=True)
-    slow_after = forecast(other, end, slow=True)
+    made = forecasts(wished)
+    while any(each.end != made[0].end for each in made):  # one of them had too many runs
+        made = forecasts(min(each.end for each in made))
+    before, after, slow_before, slow_after = made
+    end = before.end
     named = {change_job for each in changes if (change_job := getattr(each, "job_id", None))}
     differences = _differences(before, after, named)
-    return Comparison(
+    return ForecastComparison(
         start=before.start,
         end=end,
         truncated=end < wished,
@@ -130,8 +148,8 @@ def compare(
     )
 
 
-def _side(usual: Forecast, slow: Forecast) -> Side:
-    return Side(
+def _side(usual: Forecast, slow: Forecast) -> ForecastSide:
+    return ForecastSide(
         slots=usual.slots,
         runs=usual.runs,
         fires=sum(len(each) for each in usual.fires.values()),
@@ -186,7 +204,7 @@ def _weight(each: JobDifference) -> int:
     return weight + (each.fires_gone + each.fires_new + skipped) * 10**7 + min(late, 10**7)
 
 
-def _basis(situation: Situation) -> Basis:
+def _basis(situation: ForecastSituation) -> Basis:
     jobs = [job for job in situation.jobs if job.config.workflow is None]
     measured = [job for job in jobs if job.measured]
     since = [job.measured_since for job in measured if job.measured_since is not None]
@@ -201,3 +219,27 @@ def _basis(situation: Situation) -> Basis:
         nodes=len(situation.nodes),
         open_runs=len(situation.open_runs),
     )
+
+
+class ForecastRequest(msgspec.Struct, kw_only=True):
+    """What a process of its own is asked to compare."""
+
+    situation: ForecastSituation
+    changes: list[Change]
+    end: int
+    seed: int = 0
+    max_runs: int = MAX_RUNS
+
+
+def answer(request: bytes, *, do: AllOf = one_by_one) -> bytes:
+    """The comparison that a request asks for, both as JSON; `do` as in `compare`."""
+    asked = msgspec.json.decode(request, type=ForecastRequest)
+    found = compare(
+        asked.situation,
+        asked.changes,
+        end=asked.end,
+        seed=asked.seed,
+        max_runs=asked.max_runs,
+        do=do,
+    )
+    return msgspec.json.encode(found)

@@ -19,7 +19,7 @@ from tickwheel_admin.domain.runs.blocking import (
 from tickwheel_admin.domain.runs.run import Origin
 
 
-class Phase(Enum):
+class RunPhase(Enum):
     """Where a run stands."""
 
     COMING = auto()  # not due, or waits for its next try
@@ -148,7 +148,7 @@ class ForecastRun:
         self.parts_left = 0
         self.parts_failed = 0
         self.pinned_node_id = pinned_node_id
-        self.phase = Phase.COMING
+        self.phase = RunPhase.COMING
         self.tries = 0
         self.node_id: int | None = None
         self.started_at: int | None = None
@@ -208,7 +208,7 @@ class ForecastRun:
             lane=self.lane,
             scheduled_at=self.scheduled_at,
             started=self.tries > 0,
-            ready=self.phase in (Phase.READY, Phase.PARKED),
-            parked=self.phase is Phase.PARKED,
-            tries_again=self.phase is Phase.READY and self.tries > 0,
+            ready=self.phase in (RunPhase.READY, RunPhase.PARKED),
+            parked=self.phase is RunPhase.PARKED,
+            tries_again=self.phase is RunPhase.READY and self.tries > 0,
         )

@@ -21,9 +21,9 @@ from tickwheel_admin.domain.forecast.draws import Durations, assumed_ms
 from tickwheel_admin.domain.forecast.placing import Slots, slots_of
 from tickwheel_admin.domain.forecast.planned import PlannedFires, schedule_of
 from tickwheel_admin.domain.forecast.queue import PoolLine, ReadyQueue
-from tickwheel_admin.domain.forecast.runs import ForecastRun, JobModel, Phase
-from tickwheel_admin.domain.forecast.situation import ForecastTrigger, Situation
-from tickwheel_admin.domain.forecast.tally import HourFigures, JobFigures, Tally, quantile
+from tickwheel_admin.domain.forecast.runs import ForecastRun, JobModel, RunPhase
+from tickwheel_admin.domain.forecast.situation import ForecastSituation, ForecastTrigger
+from tickwheel_admin.domain.forecast.tally import ForecastHour, ForecastJobFigures, Tally, quantile
 from tickwheel_admin.domain.jobs.children import follows
 from tickwheel_admin.domain.planning.plan import next_after_end
 from tickwheel_admin.domain.pools.ledger import PoolLedger, PoolStanding, Rank, rank_of
@@ -46,8 +46,8 @@ class Forecast:
     end: int  # earlier than asked for when there were more than MAX_RUNS
     slots: int
     runs: int
-    hours: tuple[HourFigures, ...]
-    jobs: tuple[JobFigures, ...]
+    hours: tuple[ForecastHour, ...]
+    jobs: tuple[ForecastJobFigures, ...]
     delay_p50_ms: int | None
     delay_p95_ms: int | None
     late: int
@@ -70,7 +70,7 @@ class Simulation:
 
     def __init__(
         self,
-        situation: Situation,
+        situation: ForecastSituation,
         *,
         end: int,
         seed: int = 0,
@@ -124,7 +124,8 @@ class Simulation:
     def run(self) -> Forecast:
         """Let the time pass."""
         self._begin()
-        self._tally.changes(self._now, busy=self._busy, waiting=self._waiting())
+        tally = self._tally
+        tally.changes(self._now, busy=self._busy, waiting=self._waiting())
         events, ahead, end = self._events, self._fires_ahead, self._end
         while self._left > 0:
             at = min(events[0][0] if events else end, ahead[-1][0] if ahead else end)
@@ -139,7 +140,7 @@ class Simulation:
                 self._happens(kind, run, at, touched)
             for executor_id in sorted(touched) if len(touched) > 1 else touched:
                 self._claim(executor_id, at)
-            self._tally.changes(at, busy=self._busy, waiting=self._waiting())
+            tally.changes(at, busy=self._busy, waiting=self._waiting())
             self._reached = at
         if self._left <= 0:
             self._end = min(end, self._reached + 1)
@@ -168,7 +169,7 @@ class Simulation:
             self._attempt_ends(run, at)
             if run.model.pool_id:
                 touched.update(self._executors)
-        elif run.phase in (Phase.READY, Phase.PARKED) and run.tries == 0:
+        elif run.phase in (RunPhase.READY, RunPhase.PARKED) and run.tries == 0:
             self._skip(run, at, "expired")
         touched.add(run.model.executor_id)
 
@@ -210,7 +211,7 @@ class Simulation:
         """It runs when the forecast begins: as long as a run that took at least so long."""
         model = run.model
         run.tries = max(run.tries, 1)
-        run.phase, run.started_at = Phase.LIVE, started_at
+        run.phase, run.started_at = RunPhase.LIVE, started_at
         if run.stands_in_line:
             model.lives(run)
         run.node_id = self._executors[model.executor_id].slots.take(model, node_id)
@@ -253,7 +254,9 @@ class Simulation:
         heappush(self._events, (run.due_at, _DUE, run.id, run))
 
     def _waiting(self) -> int:
-        waiting = sum([len(each.queue) for each in self._executors.values()])
+        waiting = 0
+        for executor in self._executors.values():
+            waiting += len(executor.queue)
         if self._pools:
             waiting += sum(len(line.waiting) for line in self._pools.values())
         return waiting
@@ -267,7 +270,7 @@ class Simulation:
                 self._left -= 1
             if run.expires_at is not None:
                 heappush(self._events, (max(at, run.expires_at + 1), _EXPIRE, run.id, run))
-        run.phase = Phase.READY
+        run.phase = RunPhase.READY
         if run.stands_in_line:
             run.model.waits(run)
             self._decide(run, at)
@@ -279,18 +282,18 @@ class Simulation:
         model = run.model
         verdict = model.verdict(run)
         if verdict is Verdict.START:
-            if run.phase is Phase.PARKED:
+            if run.phase is RunPhase.PARKED:
                 model.parked.remove(run)
-                run.phase, run.due_at = Phase.READY, at
+                run.phase, run.due_at = RunPhase.READY, at
                 model.waits(run)
             self._may_start(run, at)
             return True
         if verdict is not Verdict.WAIT:
             self._skip(run, at, verdict.value)
             return False
-        if run.phase is not Phase.PARKED:
+        if run.phase is not RunPhase.PARKED:
             self._discard(run)
-            run.phase = Phase.PARKED
+            run.phase = RunPhase.PARKED
             model.parked.append(run)
             model.waits(run)
         if model.policy.strategy is Blocking.COVER_EARLY:
@@ -316,10 +319,10 @@ class Simulation:
 
     def _skip(self, run: ForecastRun, at: int, reason: str) -> None:
         model = run.model
-        if run.phase is Phase.PARKED:
+        if run.phase is RunPhase.PARKED:
             model.parked.remove(run)
         self._discard(run)
-        run.phase = Phase.ENDED
+        run.phase = RunPhase.ENDED
         if run.stands_in_line:
             model.leaves(run)
         if run.fire is None:
@@ -337,7 +340,7 @@ class Simulation:
             pinned = slots.matching(model)
         if not pinned:
             return
-        fire.phase, fire.started_at = Phase.LIVE, None
+        fire.phase, fire.started_at = RunPhase.LIVE, None
         fire.parts_left = len(pinned)
         if fire.stands_in_line:
             model.lives(fire)
@@ -363,7 +366,7 @@ class Simulation:
         executor = self._executors[executor_id]
         slots, queue = executor.slots, executor.queue
         lines = [line for line in self._pools.values() if line.waiting] if self._pools else ()
-        if not queue and not lines:
+        if not len(queue) and not lines:  # asked very often
             return
         slots.begin()
         executor.claims += 1
@@ -389,7 +392,7 @@ class Simulation:
             if not self._try_to_start(run, at):
                 staying.append(run)
         for run in staying:
-            if run.phase is Phase.READY:
+            if run.phase is RunPhase.READY:
                 queue.add(run)
 
     def _in_line(
@@ -414,7 +417,7 @@ class Simulation:
             ledger.wait(_rank(run), model.pool_slots)
             return
         rank = _rank(run)
-        if self._try_to_start(run, at) and run.phase is Phase.LIVE:
+        if self._try_to_start(run, at) and run.phase is RunPhase.LIVE:
             ledger.take(rank, model.pool_slots)
 
     def _try_to_start(self, run: ForecastRun, at: int) -> bool:
@@ -433,7 +436,7 @@ class Simulation:
         model = run.model
         self._discard(run)
         run.tries += 1
-        run.phase, run.node_id = Phase.LIVE, node_id
+        run.phase, run.node_id = RunPhase.LIVE, node_id
         if run.stands_in_line:
             model.lives(run)
         if node_id is not None:
@@ -459,7 +462,7 @@ class Simulation:
     # --- ended ---------------------------------------------------------------------------------
 
     def _attempt_ends(self, run: ForecastRun, at: int) -> None:
-        if run.phase is not Phase.LIVE or run.ends_at != at:
+        if run.phase is not RunPhase.LIVE or run.ends_at != at:
             return  # it was stopped before
         drawn, policy = run.drawn, run.model.config.retry
         timeout_ms = run.model.config.timeout_ms
@@ -473,27 +476,27 @@ class Simulation:
         )
         self._give_back(run)
         if tries_again:
-            run.phase = Phase.COMING
+            run.phase = RunPhase.COMING
             run.due_at = at + policy.delay_after(run.tries, run.id)
             self._comes(run)
         else:
-            run.phase = Phase.ENDED
+            run.phase = RunPhase.ENDED
         self._unpark(run, at)
         if not tries_again:
             self._ends(run, state, at)
 
     def _stop(self, run: ForecastRun, at: int) -> None:
         """A live run is asked to end for a newer one."""
-        if run.phase is not Phase.LIVE:
+        if run.phase is not RunPhase.LIVE:
             return
         for part in run.parts:
             self._stop(part, at)
-            if part.phase in (Phase.READY, Phase.PARKED):
+            if part.phase in (RunPhase.READY, RunPhase.PARKED):
                 self._skip(part, at, "cancelled")
-        if run.phase is not Phase.LIVE:
+        if run.phase is not RunPhase.LIVE:
             return  # it has ended with its last part
         self._give_back(run)
-        run.phase = Phase.ENDED
+        run.phase = RunPhase.ENDED
         self._ends(run, RunState.CANCELLED, at)
         self._unpark(run, at)
 
@@ -519,7 +522,7 @@ class Simulation:
             key=lambda run: (run.scheduled_at, run.id),
         )
         for run in parked:
-            if run.phase is Phase.PARKED and not self._decide(run, at) and run.model.is_serial:
+            if run.phase is RunPhase.PARKED and not self._decide(run, at) and run.model.is_serial:
                 return
 
     def _ends(self, run: ForecastRun, state: RunState, at: int) -> None:
@@ -528,11 +531,11 @@ class Simulation:
         if fire is not None:
             fire.parts_left -= 1
             fire.parts_failed += state in FAILURES
-            if fire.parts_left or fire.phase is not Phase.LIVE:
+            if fire.parts_left or fire.phase is not RunPhase.LIVE:
                 return
             if fire.stands_in_line:
                 fire.model.ends(fire)
-            fire.phase = Phase.ENDED
+            fire.phase = RunPhase.ENDED
             self._ends(fire, RunState.FAILED if fire.parts_failed else state, at)
             self._unpark(fire, at)
             return

@@ -71,7 +71,7 @@ class OpenRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class ForecastSituation:
     """Everything that a forecast needs; it can be written as JSON, and read again."""
 
     now: int

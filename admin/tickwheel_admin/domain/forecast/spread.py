@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tickwheel_admin.domain.forecast.draws import assumed_ms, quantile_ms
 from tickwheel_admin.domain.forecast.simulation import Forecast
-from tickwheel_admin.domain.forecast.situation import ForecastJob, Situation
+from tickwheel_admin.domain.forecast.situation import ForecastJob, ForecastSituation
 from tickwheel_admin.domain.forecast.tally import MINUTE_MS
 from tickwheel_admin.domain.schedule.cron.dialect import Dialect
 from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
@@ -33,7 +33,7 @@ class Proposal:
 
 
 def proposals(
-    situation: Situation, forecast: Forecast, named: Collection[int]
+    situation: ForecastSituation, forecast: Forecast, named: Collection[int]
 ) -> tuple[Proposal, ...]:
     """Better minutes for the jobs that are named, or else for those that fire in the worst one.
 

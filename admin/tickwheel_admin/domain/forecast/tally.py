@@ -14,7 +14,7 @@ LATE_MS = 60_000  # what starts later than this counts as late
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HourFigures:
+class ForecastHour:
     """One hour of a forecast."""
 
     at: int
@@ -30,7 +30,7 @@ class HourFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobFigures:
+class ForecastJobFigures:
     """One job in a forecast."""
 
     job_id: int
@@ -57,7 +57,7 @@ class Tally:
         self._start, self._end = start, end
         self._slots = slots
         minutes = -(-(end - start) // MINUTE_MS)
-        hours = -(-(end - start) // HOUR_MS)
+        hours = -(-(end - start) // HOUR_MS) + 1  # one for what falls on the end
         self.busy_ms = array("q", bytes(8 * minutes))  # of all slots together, by minute
         self._full_ms = array("q", bytes(8 * hours))
         self._most_busy = array("q", bytes(8 * hours))
@@ -128,7 +128,7 @@ class Tally:
         self._pass(end)
         self._end = end
 
-    def hours(self) -> tuple[HourFigures, ...]:
+    def hours(self) -> tuple[ForecastHour, ...]:
         """All hours, the first from the start on."""
         figures = []
         for hour in range(-(-(self._end - self._start) // HOUR_MS)):
@@ -137,7 +137,7 @@ class Tally:
             minutes = self.busy_ms[hour * 60 : hour * 60 + -(-length // MINUTE_MS)]
             delays = sorted(self._delays.get(hour, ()))
             figures.append(
-                HourFigures(
+                ForecastHour(
                     at=begin,
                     fires=self._fires[hour],
                     waiting=self._most_waiting[hour],
@@ -152,7 +152,7 @@ class Tally:
             )
         return tuple(figures)
 
-    def jobs(self, missed: Mapping[int, Sequence[int]]) -> tuple[JobFigures, ...]:
+    def jobs(self, missed: Mapping[int, Sequence[int]]) -> tuple[ForecastJobFigures, ...]:
         """All jobs of which anything was counted, by id.
 
         Args:
@@ -162,7 +162,7 @@ class Tally:
         for job_id in sorted(self._counts.keys() | missed.keys()):
             counts, delays = self._counts[job_id], sorted(self._jobs.get(job_id, ()))
             found.append(
-                JobFigures(
+                ForecastJobFigures(
                     job_id=job_id,
                     runs=counts["runs"],
                     children=counts["children"],
@@ -182,7 +182,7 @@ class Tally:
         return sorted(delay for delays in self._delays.values() for delay in delays)
 
     def _hour(self, at: int) -> int:
-        return min(max(0, at - self._start) // HOUR_MS, len(self._fires) - 1)
+        return (at - self._start) // HOUR_MS if at >= self._start else 0
 
     def _pass(self, until: int) -> None:
         at, busy = self._at, self._busy

@@ -24,9 +24,9 @@ def held_pools(conn: sa.Connection, executor_id: int, config: JobConfig) -> JobC
     return _resolved(conn, executor_id, config, lock_pool)
 
 
-def look_at_pools(conn: sa.Connection, executor_id: int, config: JobConfig) -> None:
-    """The same for a look only; raises likewise."""
-    _resolved(conn, executor_id, config, get_pool)
+def look_at_pools(conn: sa.Connection, executor_id: int, config: JobConfig) -> JobConfig:
+    """The same for a look only, for they may be deleted at once; raises likewise."""
+    return _resolved(conn, executor_id, config, get_pool)
 
 
 def _resolved(

@@ -16,16 +16,18 @@ from tickwheel_admin.domain.forecast.situation import (
     MeasuredRun,
     OpenRun,
 )
+from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.run import ENDED_BY_RESULT, PARKED_AT, Run, RunState
 from tickwheel_admin.domain.triggers.kinds import AnySpec
 from tickwheel_admin.domain.triggers.trigger import TriggerState
-from tickwheel_admin.store.calendars.calendars import read_calendars
+from tickwheel_admin.store.calendars.calendars import based_on, read_calendars
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.index_hints import reading, unindexed
 from tickwheel_admin.store.database.run_conditions import IS_LIVE, IS_QUEUED
-from tickwheel_admin.store.database.tables import ALIVE, job, pool, run
+from tickwheel_admin.store.database.tables import ALIVE, job, pool, run, trigger
 from tickwheel_admin.store.executors.nodes import live_nodes_of
 from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.jobs.jobs import executors_of_jobs
 from tickwheel_admin.store.runs.rows import SELECTED_RUN, run_from_selected
 from tickwheel_admin.store.runs.summaries import RunSummary, recent_summaries
 from tickwheel_admin.store.triggers.pauses import Pauses, read_pauses
@@ -134,8 +136,7 @@ def read_forecast_jobs(
                 id=row.id,
                 executor_id=row.executor_id,
                 revision=row.revision,
-                # Steps are not simulated, and a script's text decides nothing.
-                config=replace(known[row.id, row.revision], script=None, parameters="{}"),
+                config=deciding(known[row.id, row.revision]),
                 paused=bool(row.paused),
             ),
             triggers.get(row.id, ()),
@@ -143,6 +144,12 @@ def read_forecast_jobs(
         )
         for row in rows
     ]
+
+
+def deciding(config: JobConfig) -> JobConfig:
+    """What of a configuration a forecast looks at: neither a script's text nor most parameters."""
+    parameters = "{}" if config.routing.hash_by is None else config.parameters
+    return replace(config, script=None, parameters=parameters)
 
 
 def _job(
@@ -178,3 +185,29 @@ def read_forecast_calendars(conn: sa.Connection, names: Iterable[str]) -> tuple[
     wanted = set(names)
     found = read_calendars(conn, wanted) if wanted else {}
     return tuple(found[name] for name in sorted(found))
+
+
+def executors_following(conn: sa.Connection, calendar: str) -> set[int]:
+    """Executors with triggers that follow a calendar, or one that is based on it."""
+    names = {calendar} | {name for _, name in based_on(conn, [calendar])}
+    rows = conn.execute(
+        sa.select(trigger.c.executor_id).where(trigger.c.calendar.in_(sorted(names))).distinct()
+    )
+    return set(rows.scalars())
+
+
+def executors_beside(conn: sa.Connection, jobs: Iterable[ForecastJob]) -> set[int]:
+    """Executors whose jobs are children of these, or take slots of the same pools."""
+    children = {link.job_id for each in jobs for link in each.config.children}
+    pools = {each.config.pool.pool_id for each in jobs if each.config.pool is not None}
+    found: set[int] = set()
+    if children:
+        found |= set(executors_of_jobs(conn, children).values())
+    if pools:
+        rows = conn.execute(
+            sa.select(job.c.executor_id)
+            .where(job.c.pool_id.in_(sorted(pools)), job.c.deleted_at == ALIVE)
+            .distinct()
+        )
+        found |= set(rows.scalars())
+    return found

@@ -305,3 +305,22 @@ async def test_trends_of_all_of_an_executor_and_of_a_job(command: Command) -> No
     assert len(json.loads(await command("trends -o json"))) == 13
     assert "either --executor or --job" in await command("trends --executor a --job b", code=2)
     assert "timezone" in await command("trends --timezone Mars", code=1)
+
+
+async def test_what_if(command: Command, tmp_path: Path) -> None:
+    await command("executor create billing")
+    file = tmp_path / "job.yaml"
+    file.write_text('name: report\nhandler: h\ntriggers: [{kind: cron, expression: "0 * * * *"}]\n')
+    await command("job create --executor billing -f", str(file))
+
+    told = await command("what-if --pause billing/report --hours 5")
+    assert "With this, 4 fires go and 0 come." in told
+    assert "1 jobs without history are taken to last 10.0s" in told
+    found = json.loads(await command("what-if --pause-executor billing --hours 5 -o json"))
+    assert (found["before"]["fires"], found["after"]["fires"]) == (4, 0)
+    file.write_text(file.read_text().replace("0 *", "*/30 *"))
+    told = await command("what-if --hours 5 --job", f"billing/report={file}")
+    assert "0 fires go and 5 come" in told
+    assert "4 → 9" in told
+    await command("what-if", code=2)
+    await command("what-if --slots node-1", code=2)

@@ -7,9 +7,9 @@ from typing import Any
 from tickwheel_admin.domain.executors.node import Node, NodeState
 from tickwheel_admin.domain.forecast.situation import (
     ForecastJob,
+    ForecastSituation,
     ForecastTrigger,
     MeasuredRun,
-    Situation,
 )
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.run import RunState
@@ -80,5 +80,7 @@ def job(
     )
 
 
-def situation(*jobs: ForecastJob, nodes: tuple[Node, ...] = (node(),), **changes: Any) -> Situation:
-    return Situation(now=NOW, jobs=jobs, nodes=nodes, **changes)
+def situation(
+    *jobs: ForecastJob, nodes: tuple[Node, ...] = (node(),), **changes: Any
+) -> ForecastSituation:
+    return ForecastSituation(now=NOW, jobs=jobs, nodes=nodes, **changes)

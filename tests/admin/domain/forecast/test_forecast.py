@@ -29,9 +29,9 @@ from tickwheel_admin.domain.forecast.changes import (
     JobPause,
     NodeChange,
 )
-from tickwheel_admin.domain.forecast.comparison import Comparison, compare
+from tickwheel_admin.domain.forecast.comparison import ForecastComparison, compare
 from tickwheel_admin.domain.forecast.simulation import Simulation
-from tickwheel_admin.domain.forecast.situation import MeasuredRun, OpenRun, Situation
+from tickwheel_admin.domain.forecast.situation import ForecastSituation, MeasuredRun, OpenRun
 from tickwheel_admin.domain.jobs.children import ChildLink
 from tickwheel_admin.domain.pools.pool import PoolShare
 from tickwheel_admin.domain.routing.policy import RoutingPolicy
@@ -50,15 +50,15 @@ from tickwheel_admin.domain.runs.run import Origin, RunState
 HOURLY = cron("0 * * * *")
 
 
-def forecast_of(found: Situation, hours: int = 3, **changes: object) -> Simulation:
+def forecast_of(found: ForecastSituation, hours: int = 3, **changes: object) -> Simulation:
     return Simulation(found, end=NOW + hours * HOUR_MS + 1, **changes)  # type: ignore[arg-type]
 
 
-def compared(found: Situation, *changes: Change, hours: int = 3) -> Comparison:
+def compared(found: ForecastSituation, *changes: Change, hours: int = 3) -> ForecastComparison:
     return compare(found, list(changes), end=NOW + hours * HOUR_MS + 1)
 
 
-def mixed_situation(seed: int) -> Situation:
+def mixed_situation(seed: int) -> ForecastSituation:
     source = random.Random(seed)
     jobs = [
         job(
@@ -109,7 +109,7 @@ def test_a_situation_passes_through_json() -> None:
         mixed_situation(1), calendars=(Calendar(name="c", version=3, spec=CalendarSpec()),)
     )
     text = msgspec.json.encode(found)
-    again = msgspec.json.decode(text, type=Situation)
+    again = msgspec.json.decode(text, type=ForecastSituation)
     assert forecast_of(again).run() == forecast_of(found).run()
 
 

@@ -14,7 +14,7 @@ from tests.admin.kit.rows import add_job, all_runs
 from tests.support.nightly import IS_NIGHT
 from tickwheel_admin.domain.forecast import simulation
 from tickwheel_admin.domain.forecast.simulation import Forecast, Simulation
-from tickwheel_admin.domain.forecast.situation import Situation
+from tickwheel_admin.domain.forecast.situation import ForecastSituation
 from tickwheel_admin.domain.forecast.tally import quantile
 from tickwheel_admin.domain.jobs.children import ChildLink
 from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
@@ -34,13 +34,13 @@ HOUR_MS = 3_600_000
 START = NOW - NOW % HOUR_MS - 1_000  # a second before the hour
 
 
-async def situation_of(database: Database) -> Situation:
+async def situation_of(database: Database) -> ForecastSituation:
     """As the product reads it."""
     around = await database.read(read_surroundings, [1])
     jobs = await database.read(
         lambda conn: read_forecast_jobs(conn, [1], after=0, limit=1_000, configs=JobConfigs())
     )
-    return Situation(
+    return ForecastSituation(
         now=around.now,
         jobs=tuple(jobs),
         nodes=around.nodes,

@@ -1,0 +1,1 @@
+"""What if: changes that are not saved yet, and what they would bring."""

@@ -1,0 +1,160 @@
+"""What-if as a use case: what it reads, who may ask, and what becomes of its process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.admin.kit.services import ADMIN, JOB, World, actor_with
+from tests.support.polling import wait_until_async
+from tickwheel_admin.domain.errors import InvalidInput, NotFound, Unavailable
+from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.forecast.process import ForecastProcesses
+from tickwheel_admin.services.forecast.service import Forecasts, WhatIf
+from tickwheel_admin.store.database import tables
+
+HOURLY = {"kind": "cron", "expression": "0 * * * *"}
+
+
+@pytest.fixture
+async def processes() -> AsyncIterator[ForecastProcesses]:
+    processes = ForecastProcesses()
+    yield processes
+    processes.close()
+
+
+@pytest.fixture
+def forecasts(world: World, processes: ForecastProcesses) -> Forecasts:
+    return Forecasts(world.database, world.jobs, processes=processes)
+
+
+async def hourly_job(world: World, executor_id: int, **changes: Any) -> int:
+    config = {**JOB, "triggers": [HOURLY], **changes}
+    return await world.jobs.create(ADMIN, executor_id, config)
+
+
+def told(found: WhatIf) -> tuple[int, int]:
+    return found.comparison.before.fires, found.comparison.after.fires
+
+
+async def test_each_kind_of_change_is_compared(world: World, forecasts: Forecasts) -> None:
+    executor_id = await world.executor()
+    node_id = world.node(executor_id, slots=4)
+    await world.calendars.create(ADMIN, {"name": "never", "weekdays": []})
+    job_id = await hourly_job(world, executor_id)
+    await hourly_job(world, executor_id, name="b", triggers=[{**HOURLY, "calendar": "never"}])
+    every_day = {"name": "never", "windows": [{"from_time": "00:00", "to_time": "23:59"}]}
+    edited = {**JOB, "triggers": [{"kind": "cron", "expression": "30 */2 * * *"}]}
+
+    async def ask(**change: Any) -> WhatIf:
+        return await forecasts.what_if(ADMIN, [change], hours=24)
+
+    paused = await ask(kind="job_pause", job_id=job_id, paused=True)
+    assert told(paused) == (48, 24)
+    assert paused.job_names[job_id] == "invoices"
+    assert paused.comparison.basis.assumed_jobs == 2
+    assert told(await ask(kind="executor_pause", executor_id=executor_id, paused=True)) == (48, 0)
+    assert told(await ask(kind="calendar", calendar=every_day)) == (48, 24)
+    assert told(await ask(kind="job", job_id=job_id, config=edited)) == (48, 36)
+    drained = await ask(kind="node", node_id=node_id, drain=True)
+    assert (drained.comparison.before.slots, drained.comparison.after.slots) == (4, 0)
+    assert sum(hour.waiting for hour in drained.comparison.after.hours) > 0
+    smaller = await ask(kind="node", node_id=node_id, slots=1)
+    assert smaller.comparison.after.slots == 1
+    assert [row.paused for row in world.rows(sa.select(tables.job.c.paused))] == [False, False], (
+        "nothing is saved"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "code"),
+    [
+        ({}, "changes[0].kind", "required"),
+        ({"kind": "storm"}, "changes[0].kind", "not_one_of"),
+        ({"kind": "node", "job_id": 1}, "changes[0].job_id", "unknown_field"),
+        ({"kind": "job_pause", "job_id": 1}, "changes[0].paused", "required"),
+        ({"kind": "job", "job_id": 1}, "changes[0].config", "wrong_type"),
+        (
+            {"kind": "job", "job_id": 1, "config": {**JOB, "priority": 12}},
+            "changes[0].config.priority",
+            "out_of_range",
+        ),
+        (
+            {"kind": "calendar", "calendar": {"name": "x"}},
+            "changes[0].calendar.name",
+            "calendar.unknown",
+        ),
+    ],
+)
+async def test_what_cannot_be_understood_is_refused_by_its_field(
+    world: World, forecasts: Forecasts, change: dict[str, Any], field: str, code: str
+) -> None:
+    executor_id = await world.executor()
+    job_id = await hourly_job(world, executor_id)
+    given = {key: job_id if key == "job_id" else value for key, value in change.items()}
+    with pytest.raises(InvalidInput) as refused:
+        await forecasts.what_if(ADMIN, [given], hours=1)
+    assert (field, code) in [(each.field, each.code) for each in refused.value.problems]
+
+
+async def test_hours_and_the_number_of_changes_are_bounded(forecasts: Forecasts) -> None:
+    for changes, hours in (([{}], 169), ([{}], 0), ([], 1), ([{}] * 21, 1), ("x", 1)):
+        with pytest.raises(InvalidInput):
+            await forecasts.what_if(ADMIN, changes, hours=hours)
+
+
+async def test_nobody_learns_of_what_they_may_not_see(world: World, forecasts: Forecasts) -> None:
+    mine, theirs = await world.executor("mine"), await world.executor("theirs")
+    hidden = await hourly_job(world, theirs)
+    parent = await hourly_job(world, mine, children=[{"job": hidden}])
+    viewer = actor_with(Role.VIEWER, mine)
+    found = await forecasts.what_if(
+        viewer, [{"kind": "job_pause", "job_id": parent, "paused": True}], hours=2
+    )
+    assert found.executor_ids == (mine,)
+    assert found.left_out == 1
+    assert hidden not in found.job_names
+    both = await forecasts.what_if(
+        ADMIN, [{"kind": "job_pause", "job_id": parent, "paused": True}], hours=2
+    )
+    assert both.executor_ids == (mine, theirs)
+    for change in (
+        {"kind": "job_pause", "job_id": hidden, "paused": True},
+        {"kind": "node", "node_id": world.node(theirs), "drain": True},
+        {"kind": "executor_pause", "executor_id": theirs, "paused": True},
+        {"kind": "job_pause", "job_id": 404, "paused": True},
+    ):
+        with pytest.raises(NotFound):
+            await forecasts.what_if(viewer, [change], hours=1)
+
+
+# --- the process ----------------------------------------------------------------------------------
+
+
+async def test_a_process_ends_with_its_reader(world: World, processes: ForecastProcesses) -> None:
+    forecasts = Forecasts(world.database, world.jobs, processes=processes)
+    executor_id = await world.executor()
+    job_id = await hourly_job(world, executor_id)
+    change = {"kind": "job_pause", "job_id": job_id, "paused": True}
+    asking = asyncio.create_task(forecasts.what_if(ADMIN, [change], hours=168))
+    await wait_until_async(lambda: bool(processes._running))
+    (process,) = processes._running
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert process.returncode is not None
+    assert not processes._running
+
+
+async def test_a_process_that_takes_too_long_is_ended(world: World) -> None:
+    forecasts = Forecasts(world.database, world.jobs, processes=ForecastProcesses(seconds=0.01))
+    executor_id = await world.executor()
+    job_id = await hourly_job(world, executor_id)
+    change = {"kind": "job_pause", "job_id": job_id, "paused": True}
+    with pytest.raises(Unavailable) as refused:
+        await forecasts.what_if(ADMIN, [change], hours=168)
+    assert refused.value.code == "forecast.too_long"
