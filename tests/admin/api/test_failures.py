@@ -152,7 +152,10 @@ async def test_a_failed_run_is_explained(tmp_path: Path) -> None:
         assert (told["failed_run_id"], told["good_run_id"]) == (72, 71)
         assert told["parameters"] == [{"name": "a", "good": "<1>", "failed": None}]
         async with admin.client.get("/api/v1/runs/71/why", headers=headers) as answer:
-            assert (await answer.json())["error"]["code"] == "run.not_failed"
+            assert (answer.status, (await answer.json())["error"]["code"]) == (
+                409,
+                "run.not_failed",
+            )
         await admin.log_in("dora", Role.OPERATOR)
         async with admin.client.get("/runs/72") as answer:
             assert 'hx-get="/runs/72/why"' in await answer.text()

@@ -90,6 +90,7 @@ async def get_failure(request: web.Request) -> web.Response:
     permission=Permission.VIEW,
     api=True,
     answers=RunComparisonJson,
+    conflicts=("run.not_failed",),
 )
 async def explain_run(request: web.Request) -> web.Response:
     """A failed run held against the last good one of its job."""

@@ -48,7 +48,7 @@ def statuses_of(route: Route) -> list[int]:
         statuses.add(404)
     if route.body is not None:
         statuses.update(_WITH_BODY)
-    if route.method != "GET":
+    if route.method != "GET" or route.conflicts:
         statuses.add(409)
     if route.gone:
         statuses.add(410)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.errors import NotFound
+from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.failures.comparison import (
     DifferingValue,
     LineDifference,
@@ -55,11 +55,12 @@ def hold_against_last_good(conn: sa.Connection, actor: Actor, run_id: int) -> Ru
     """Reads both runs, their configurations and nodes, and at most `MAX_LINES` of each log.
 
     Raises:
-        NotFound: as for the page of the run; run.not_failed.
+        NotFound: as for the page of the run.
+        Conflict: run.not_failed.
     """
     failed = visible_item(conn, actor, run_id)
     if failed.run.state not in FAILURES:
-        raise NotFound("run.not_failed", "This run has not failed. There is nothing to explain.")
+        raise Conflict("run.not_failed", "This run has not failed. There is nothing to explain.")
     good_id = last_good_run(conn, failed.run)
     good = None if good_id is None else get_run(conn, good_id)
     if good is None:

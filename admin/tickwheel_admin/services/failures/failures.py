@@ -155,7 +155,7 @@ class FailureGroups:
         """A failed run held against the last good one of its job.
 
         Raises:
-            NotFound: run.not_failed.
+            Conflict: run.not_failed.
         """
         return await self._store.read(hold_against_last_good, actor, run_id)
 
