@@ -10,11 +10,11 @@ from tests.e2e.cluster import Cluster
 from tests.support.polling import wait_until
 
 PROGRAM = ("-m", "tests.e2e.secret_program")
-CANARY = "canary"  # in every line of every value, whatever it is escaped by
+MARK = "kolibri"  # in every line of every value, whatever it is escaped by; no word of the product
 VALUES = {
-    "PLAIN": "canary7c1f9e",
-    "QUOTED": "canary\"7c'1f/9e é$&%\\",
-    "LINES": "canary-of-line-1\ncanary-of-line-2\n",
+    "PLAIN": "kolibri7c1f9e",
+    "QUOTED": "kolibri\"7c'1f/9e é$&%\\",
+    "LINES": "kolibri-of-line-1\nkolibri-of-line-2\n",
 }
 PARAMETERS = {"values": [f"${{secret.{name}}}" for name in VALUES]}
 ENDS = {
@@ -85,7 +85,7 @@ def test_no_secret_is_found_anywhere(sqlite_url: str, tmp_path: Path) -> None:
             Path(f"/proc/{pid}/environ").read_bytes()
             for pid in (admin.process.pid, node.process.pid, *_children_of(node.process.pid))
         )
-        assert CANARY.encode() not in listed + environments
+        assert MARK.encode() not in listed + environments
         ask("POST", f"/runs/{waiting}/cancel")
         cluster.wait_for_run(waiting, "cancelled")
 
@@ -97,10 +97,10 @@ def test_no_secret_is_found_anywhere(sqlite_url: str, tmp_path: Path) -> None:
             assert ask("GET", path).status == 200, path
         assert admin.process.stop() == 0
         assert node.process.stop() == 0
-    assert CANARY not in "".join(told)
+    assert MARK not in "".join(told)
     # The database with every table, its journal, all logs and the spool lie there.
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    found = {path.name for path in files if CANARY.encode() in path.read_bytes()}
+    found = {path.name for path in files if MARK.encode() in path.read_bytes()}
     assert len(files) > 3
     assert found == set()
 
