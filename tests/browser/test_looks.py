@@ -443,6 +443,7 @@ def english_words(reader: Page, console: Console) -> set[str]:
     own |= {"finance", "critical", "email", "compliance", "external", "backup", "gpu", "nightly"}
     own |= {"owner", "tag", "executor", "origin", "manual", "by", "group", "state", "failing"}
     own |= {"BANK", "SMTP", "PASSWORD", "KEY"}  # of names of secrets
+    own |= {"zone", "us"}  # a label of nodes
     own |= {"shop", "exports"}  # which the node names as examples
     own |= {"running", "paused", "active", "zzz"}  # of filters
     own |= {"Webhook", "Apprise", "Lark", "Microsoft", "Slack", "Teams"}  # names of services

@@ -18,7 +18,8 @@ PAYLOAD = (
 # Columns that this system alone writes, and whose values mean something to it. Any other text
 # column is somebody's free text, also one that is added later.
 _OUR_OWN = frozenset({
-    "action", "cancel_reason", "claim_token", "code_jobs", "csrf_token", "delays", "id_hash",
+    "action", "cancel_reason", "claim_token", "code_jobs", "csrf_token", "delays",
+    "durations", "id_hash",
     "late_outcome", "node_key", "oidc_key", "old_token_hash", "origin", "page", "password_hash",
     "preferences", "request_key", "role", "state", "token_hash",
 })  # fmt: skip

@@ -37,6 +37,7 @@ from tickwheel_admin.store.doctor.installation import (
     live_admins,
     pauses_that_last,
     sdks_of_nodes,
+    unreached_addresses,
 )
 from tickwheel_admin.store.doctor.server_settings import read_server_settings, read_table_sizes
 from tickwheel_admin.store.doctor.slow_statements import read_slow_counters, read_slow_statements
@@ -210,6 +211,9 @@ class _DatabaseVisit:
         cipher = create_cipher(self._config)
         self._found += of_installation.secrets(
             self._ask(lambda conn: unreadable_secrets(conn, cipher)), has_key=bool(cipher.key_ids)
+        )
+        self._found += of_installation.reach_of_executors(
+            self._ask(lambda conn: unreached_addresses(conn, now=now))
         )
         self._found += of_installation.left_behind(
             self._ask(pauses_that_last),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tickwheel_admin.cli.doctor.finding import Finding, Grade, error, warning
 from tickwheel_admin.services.overview.attention.concern import Concern, Severity
-from tickwheel_admin.store.doctor.installation import ChannelFailures, PausedSince
+from tickwheel_admin.store.doctor.installation import ChannelFailures, PausedSince, UnreachedAddress
 from tickwheel_admin.web.i18n import translate
 
 MAX_OFFSET_MS = 2_000
@@ -99,6 +99,24 @@ def _is_far(here: str, there: str) -> bool:
     except ValueError:
         return False  # of another make, such as an executor of XXL-JOB
     return ours[0] != theirs[0] or abs(ours[1] - theirs[1]) > 1
+
+
+def reach_of_executors(unreached: Sequence[UnreachedAddress]) -> Iterator[Finding]:
+    """Whether executors that the admins have to call answer them."""
+    if not unreached:
+        return
+    told = ", ".join(
+        f"{each.executor} at {each.address}"
+        f"{' (it registers)' if each.registers else ''}: {each.error}"
+        for each in unreached[:_SHOWN]
+    )
+    more = f", and {len(unreached) - _SHOWN} more" if len(unreached) > _SHOWN else ""
+    yield error(
+        "network.executors",
+        f"Executors of XXL-JOB do not answer the admins: {told}{more}. Runs for them wait.",
+        "Let the admins reach these addresses (firewalls, networks of containers), or let the"
+        " executors register one that can be reached (xxl.job.executor.address).",
+    )
 
 
 def secrets(unreadable: list[str], *, has_key: bool) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.admin_status import status_from_json
 from tickwheel_admin.domain.alarms.notification import NotificationState
 from tickwheel_admin.domain.executors.node import NodeState
+from tickwheel_admin.domain.xxl_job.bridge import REGISTRATION_MS
 from tickwheel_admin.store.database.tables import (
     ALIVE,
     admin,
@@ -16,10 +17,12 @@ from tickwheel_admin.store.database.tables import (
     executor,
     node,
     notification,
+    xxl_address,
 )
 from tickwheel_admin.store.triggers.pauses import read_pauses
 
 MAX_MESSAGES = 10_000
+MAX_ADDRESSES = 1_000
 DAY_MS = 86_400_000
 
 
@@ -47,6 +50,16 @@ class LiveAdmin:
     name: str
     url: str
     version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreachedAddress:
+    """An address of an executor of XXL-JOB that no admin gets an answer from."""
+
+    executor: str
+    address: str
+    registers: bool  # its process calls the admins; False: a person set the address
+    error: str
 
 
 def live_admins(conn: sa.Connection, *, now: int) -> list[LiveAdmin]:
@@ -135,3 +148,31 @@ def failing_channels(conn: sa.Connection, *, now: int) -> list[ChannelFailures]:
         .order_by(alarm_channel.c.name)
     )
     return [ChannelFailures(name=row.name, failed=row.failed, error=row.error) for row in rows]
+
+
+def unreached_addresses(conn: sa.Connection, *, now: int) -> list[UnreachedAddress]:
+    """Addresses that are in use and do not answer the admins, by executor; at most 1,000."""
+    t = xxl_address.c
+    since = now - REGISTRATION_MS
+    rows = conn.execute(
+        sa.select(executor.c.name, t.address, t.registered_at, t.error)
+        .join(executor, executor.c.id == t.executor_id)
+        .where(
+            executor.c.deleted_at == ALIVE,
+            t.removed_at.is_(None),
+            sa.or_(t.registered_at.is_(None), t.registered_at > since),
+            t.error_at > since,
+            sa.or_(t.beat_at.is_(None), t.beat_at <= since),
+        )
+        .order_by(executor.c.name, t.address)
+        .limit(MAX_ADDRESSES)
+    )
+    return [
+        UnreachedAddress(
+            executor=row.name,
+            address=row.address,
+            registers=row.registered_at is not None,
+            error=row.error or "no answer",
+        )
+        for row in rows
+    ]

@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from tickwheel_admin.cli.doctor import database, installation, machine, network
+from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
-from tickwheel_admin.store.doctor.installation import ChannelFailures, PausedSince
+from tickwheel_admin.store.doctor.installation import (
+    ChannelFailures,
+    PausedSince,
+    unreached_addresses,
+)
 from tickwheel_admin.store.doctor.server_settings import (
     TableSize,
     read_server_settings,
@@ -162,6 +168,33 @@ def test_versions_clocks_keys_pauses_and_channels() -> None:
     assert [each.check for each in found] == ["pause.forgotten", "alarms.channel"]
     assert "3 days" in found[0].what
     assert len(list(installation.left_behind(paused, [], now=8 * DAY_MS))) == 2
+
+
+def test_executors_that_do_not_answer_are_found(database: Database) -> None:
+    now = 1_000_000
+    lately, before = now - 5_000, now - 95_000
+    addresses = {
+        "http://registers": {"registered_at": lately, "error_at": lately, "error": "refused"},
+        "http://by-hand": {"error_at": lately, "beat_at": before},
+        "http://answers": {"registered_at": lately, "error_at": lately, "beat_at": lately},
+        "http://new": {"registered_at": lately},
+        "http://silent": {"registered_at": before, "error_at": lately},
+        "http://left": {"registered_at": lately, "error_at": lately, "removed_at": lately},
+    }
+    database.run_sync(_add_addresses, addresses)
+    found = database.read_sync(unreached_addresses, now=now)
+    assert [each.address for each in found] == ["http://by-hand", "http://registers"]
+    (finding,) = installation.reach_of_executors(found)
+    assert "billing at http://registers (it registers): refused" in finding.what
+    assert "billing at http://by-hand: no answer" in finding.what
+    assert list(installation.reach_of_executors([])) == []
+
+
+def _add_addresses(conn: sa.Connection, addresses: Mapping[str, Mapping[str, object]]) -> None:
+    of_executor = {"id": 1, "name": "billing", "description": "", "token_hash": ""}
+    conn.execute(sa.insert(tables.executor).values(created_at=0, deleted_at=0, **of_executor))
+    for address, values in addresses.items():
+        conn.execute(sa.insert(tables.xxl_address).values(executor_id=1, address=address, **values))
 
 
 def test_a_proxy_that_is_not_trusted_is_found() -> None:
