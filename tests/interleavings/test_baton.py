@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -31,14 +32,17 @@ def test_a_seed_replays(kind: str, scenario: Scenario, request: pytest.FixtureRe
 
 
 def _steps(cluster: Cluster, scenario: Scenario, seed: int) -> list[tuple[str, str, bool]]:
-    """Without values, among which are instants."""
+    """Without values and how many: among them are instants, and the runs until then."""
     stage = Stage(cluster, scenario.__name__, seed, NO_FAULTS)
     try:
         next(scenario(stage))
         stage.perform()
     finally:
         stage.close()
-    return [(step.actor, step.what.partition(" [")[0], step.waited) for step in stage.play.history]
+    return [
+        (step.actor, re.sub(r"\(\?(, \?)+\)", "(?)", step.what.partition(" [")[0]), step.waited)
+        for step in stage.play.history
+    ]
 
 
 def test_who_waits_for_a_lock_is_seen(cluster: Cluster) -> None:

@@ -14,6 +14,7 @@ from tests.simulation.checks.audit_mutations import AUDIT_MUTATIONS
 from tests.simulation.pools.mutations import POOL_MUTATIONS
 from tests.simulation.scheduler import current_process
 from tests.simulation.workflows.mutations import WORKFLOW_MUTATIONS
+from tickwheel_admin.domain.claims import router
 from tickwheel_admin.domain.executors import reports
 from tickwheel_admin.domain.planning import plan as planning
 from tickwheel_admin.domain.runs import moves as run_moves
@@ -31,7 +32,6 @@ from tickwheel_admin.engine.dispatcher import (
     claim_inputs,
     concurrency,
     route_memory,
-    router,
 )
 from tickwheel_admin.engine.membership import leases
 from tickwheel_admin.engine.recorder import loop as recorder

@@ -31,6 +31,7 @@ _OUR_OWN_HERE = frozenset(
         ("backfill_run", "outcome"),
         ("declared_job", "reason"),
         ("executor", "protocol"),
+        ("failure_canary", "open_runs"),
         ("failure_canary", "reason"),
         ("id_block", "name"),
         ("run", "reason"),

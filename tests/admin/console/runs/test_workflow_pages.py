@@ -100,7 +100,7 @@ async def test_pages_of_a_workflow(tmp_path: Path) -> None:
         assert f'<a class="g-node g-succeeded" id="node-extract" href="/runs/{item}"' in page
         assert "<title>step convert, running, 2 of 12,345 items</title>" in page
         assert "waits for convert" in page
-        assert "Waits for an approval." in page
+        assert "Needs approval" in page
         assert "2 of 12,345 items" in page
         assert "critical path" in page
         assert f'href="/runs/{run_id}/steps/convert"' in page

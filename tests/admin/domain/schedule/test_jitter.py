@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 
-from tickwheel_admin.domain.schedule.jitter import _mixed, due_of
+from tickwheel_admin.domain.schedule.jitter import due_of, mixed
 
 NOON = 1_767_268_800_000
 
@@ -19,7 +19,7 @@ def test_these_moments_never_change() -> None:
 
 
 def test_bits_are_mixed_as_splitmix64_mixes_them() -> None:
-    assert _mixed(0) == 0xE220A8397B1DCDAF  # its first number from seed 0
+    assert mixed(0) == 0xE220A8397B1DCDAF  # its first number from seed 0
 
 
 def test_a_run_is_due_within_the_window() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from functools import wraps
 from types import ModuleType
 from typing import Any
@@ -18,12 +19,21 @@ from tickwheel_admin.engine.dispatcher import loop as dispatcher
 from tickwheel_admin.engine.dispatcher.loop import Dispatcher
 from tickwheel_admin.engine.recorder import loop as recorder
 from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.event_interest import NobodyInterested
 from tickwheel_admin.store.database.ids import IdsAhead, TooFewIds
 
 FEW, MANY = 2, 40
 ROUNDS = 3  # of the graph below
 # Those that begin and end at once are written by the same statements, whatever their number.
 MOST_STATEMENTS = {"claim": 26, "record": 27}  # of one round
+
+
+@pytest.fixture
+async def database(store_url: str) -> AsyncIterator[Database]:
+    """While nobody reads events of runs."""
+    database = Database(store_url, interest=NobodyInterested())
+    yield database
+    await database.close()
 
 
 async def test_steps_of_many_workflows_take_no_more_statements_than_those_of_a_few(

@@ -490,8 +490,13 @@ QUERIES = [
     ),
     Query(
         "queued runs of an executor",
-        lambda c, now: handler_uses.queued_runs(c, 1, limit=50),
+        lambda c, now: handler_uses.queued_run_ids(c, 1),
         (),  # SQLite takes either index of what an executor has queued, by no rule that we know
+    ),
+    Query(
+        "some of them",
+        lambda c, now: handler_uses.queued_runs(c, range(1_000_000, 1_000_050)),
+        ("primary",),
     ),
     Query(
         "hidden jobs on an executor",

@@ -132,7 +132,7 @@ async def test_a_forecast_foretells_each_start_when_runs_take_what_they_always_t
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not IS_NIGHT, reason="records a week")
+@pytest.mark.skipif(not IS_NIGHT, reason="not possible here: records a week, by night")
 async def test_the_delays_of_a_week_are_foretold_within_a_fifth(
     database: Database, clock: Clock
 ) -> None:
