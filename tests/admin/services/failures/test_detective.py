@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.kit.services import ADMIN, JOB, World, actor_with
-from tickwheel_admin.domain.errors import NotFound
+from tickwheel_admin.domain.errors import Conflict, NotFound
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.failures.detective import RunComparison
 from tickwheel_admin.services.failures.failures import FailureGroups
@@ -175,7 +175,7 @@ async def test_who_may_not_see_the_run_learns_nothing(case: Case) -> None:
     failed = case.run(1)
     with pytest.raises(NotFound):
         await case.why(failed, actor_with(Role.VIEWER, case.executor_id + 1))
-    with pytest.raises(NotFound, match="has not failed"):
+    with pytest.raises(Conflict, match="has not failed"):
         await case.why(case.run(1, state="succeeded"))
 
 
