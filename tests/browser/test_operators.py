@@ -214,6 +214,11 @@ def test_an_endpoint_is_tried(admin_page: Page, console: Console, page_errors: P
     expect(answer).to_contain_text("200 OK")
     expect(answer).to_contain_text('"next"')
 
+    page.goto(f"{console.url}/api-reference/stream_events")  # which does not end by itself
+    page.get_by_role("button", name="Send").click()
+    expect(answer).to_contain_text("the first ten seconds of a stream")
+    expect(answer).to_contain_text("retry: 2000")
+
     page.goto(f"{console.url}/api-reference/pause_job")  # needs the token of the page
     page.get_by_label("job_id").fill("999999")
     page.get_by_role("button", name="Send").click()

@@ -50,7 +50,8 @@ _MACROS = {  # later ones may use those before
     "step_macros": "workflows/step_macros.html",
     "trigger_macros": "triggers/inputs.html",
     "calendar_macros": "calendars/macros.html",
-    "heat_macros": "calendars/heat_macros.html",
+    "heat_macros": "frame/heat_macros.html",
+    "chart_macros": "frame/chart_macros.html",
 }
 
 

@@ -7,7 +7,7 @@ needs neither a script nor a style attribute to fit its card.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tickwheel_admin.services.jobs.service import RunSummary
@@ -46,6 +46,46 @@ class Chart:
     columns: tuple[Column, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnPart:
+    """A part of a column with its words, from the bottom up."""
+
+    kind: str  # class
+    name: str
+    height: float
+    text: str  # the amount
+
+
+Parts = Sequence[ColumnPart]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnBucket:
+    """What a column stands for: where it leads, and its amounts as (class, name, text)."""
+
+    column: Column
+    start_at: int
+    href: str
+    rows: tuple[tuple[str, str, str], ...]
+
+    @property
+    def text(self) -> str:
+        """The amounts for whoever does not see the column."""
+        return ", ".join(f"{name} {amount}" for _kind, name, amount in self.rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnChart:
+    """Columns, each with its words, and an axis with its labels."""
+
+    title: str
+    legend: tuple[tuple[str, str, str], ...]  # of all buckets: (class, name, text)
+    height: int
+    base: int
+    ticks: tuple[tuple[str, float], ...]
+    buckets: tuple[DrawnBucket, ...]
+
+
 def column_chart(
     values: Sequence[Sequence[tuple[str, float]]], *, height: int, bar: float = 0.72, room: int = 1
 ) -> Chart:
@@ -82,6 +122,45 @@ def column_chart(
         )
     ticks = tuple((step * n, round(base - step * n * scale, 1)) for n in range(count + 1))
     return Chart(height=height, base=base, ticks=ticks, columns=tuple(columns))
+
+
+def drawn_chart(
+    title: str,
+    buckets: Sequence[tuple[int, str, Parts]],
+    whole: Parts,
+    *,
+    tick: Callable[[float], str],
+    height: int,
+    room: int = 1,
+) -> DrawnChart:
+    """A column chart with its words.
+
+    Args:
+        buckets: start (UTC epoch ms), address and parts of each column.
+        whole: the parts of all of them, for the legend.
+        tick: makes the text of a value on the axis.
+        room: as of `column_chart`.
+    """
+    chart = column_chart(
+        [[(each.kind, each.height) for each in parts] for _, _, parts in buckets],
+        height=height,
+        room=room,
+    )
+    return DrawnChart(
+        title=title,
+        legend=_rows(whole),
+        height=chart.height,
+        base=chart.base,
+        ticks=tuple((tick(value), y) for value, y in chart.ticks),
+        buckets=tuple(
+            DrawnBucket(column=column, start_at=start_at, href=href, rows=_rows(parts))
+            for column, (start_at, href, parts) in zip(chart.columns, buckets, strict=True)
+        ),
+    )
+
+
+def _rows(parts: Parts) -> tuple[tuple[str, str, str], ...]:
+    return tuple((each.kind, each.name, each.text) for each in parts)
 
 
 def strip_data(marks: Iterable[RunSummary]) -> str:

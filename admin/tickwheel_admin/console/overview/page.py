@@ -8,7 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
-from tickwheel_admin.console.frame.charts import column_chart, trend
+from tickwheel_admin.console.frame.charts import ColumnPart, Parts, drawn_chart, trend
+from tickwheel_admin.console.frame.formatting import number, short_number
 from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, set_locale
 from tickwheel_admin.console.frame.rendering import BLOCK_HEADER, render
 from tickwheel_admin.console.overview.attention_labels import SHOWN, concern_rows
@@ -19,10 +20,13 @@ from tickwheel_admin.console.overview.period_labels import (
     rate_change,
 )
 from tickwheel_admin.console.overview.timeline import ticks, timeline_of
+from tickwheel_admin.console.runs.labels import state_name
+from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.overview.service import (
     EVERYTHING,
     MAX_FREQUENT,
+    OutcomeBucket,
     OverviewPart,
     Period,
     RunFigures,
@@ -31,7 +35,13 @@ from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import CONFIG, SERVICES
 from tickwheel_admin.web.routes import Routes
 
-KINDS = ("succeeded", "failed", "timed_out", "other")  # of the outcome chart, from the bottom up
+# Of the outcome chart, from the bottom up: class and name.
+KINDS = (
+    ("succeeded", RunState.SUCCEEDED),
+    ("failed", RunState.FAILED),
+    ("timed_out", RunState.TIMED_OUT),
+    ("other", RunState.CANCELLED),
+)
 CHART_HEIGHT = 260
 # Columns that begin with so many of their lengths of the reader's clock have a label, written so.
 LABELS = {
@@ -98,11 +108,23 @@ def _drawn(figures: RunFigures, zone_offset_ms: int) -> dict[str, Any]:
     shares = [b.succeeded / b.decided if b.decided else 1.0 for b in over]
     columns, pattern = LABELS[figures.period]
     every_ms = columns * figures.period.bucket_ms
+    length_ms = figures.period.bucket_ms
+    runs = "/runs?from={}&to={}&origin=no_step"
     return {
         "figures": figures,
-        "kinds": KINDS,
-        "chart": column_chart(
-            [[(kind, getattr(b, kind)) for kind in KINDS] for b in buckets], height=CHART_HEIGHT
+        "chart": drawn_chart(
+            chart_title(figures.period),
+            [
+                (
+                    each.start_at,
+                    runs.format(each.start_at, each.start_at + length_ms),
+                    _outcomes(each),
+                )
+                for each in buckets
+            ],
+            _outcomes(figures.whole),
+            tick=short_number,
+            height=CHART_HEIGHT,
         ),
         "labelled": [
             place
@@ -110,7 +132,6 @@ def _drawn(figures: RunFigures, zone_offset_ms: int) -> dict[str, Any]:
             if (bucket.start_at + zone_offset_ms) % every_ms == 0
         ],
         "label_pattern": pattern,
-        "chart_title": chart_title(figures.period),
         "compared_with": compared_with(figures.period),
         "rate_change": rate_change(figures),
         "delay_change": delay_change(figures),
@@ -121,6 +142,13 @@ def _drawn(figures: RunFigures, zone_offset_ms: int) -> dict[str, Any]:
             "delay": trend(_filled(figures.delays)),
         },
     }
+
+
+def _outcomes(bucket: OutcomeBucket) -> Parts:
+    counts = [(kind, state, getattr(bucket, kind)) for kind, state in KINDS]
+    return [
+        ColumnPart(kind, state_name(state), count, number(count)) for kind, state, count in counts
+    ]
 
 
 async def _attention(request: web.Request) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import dropwhile
 from typing import Any
@@ -11,7 +10,9 @@ from typing import Any
 from aiohttp import web
 from babel.dates import format_date
 
-from tickwheel_admin.console.calendars.heat_map import (
+from tickwheel_admin.console.frame.charts import ColumnPart, DrawnChart, Parts, drawn_chart
+from tickwheel_admin.console.frame.formatting import duration, number, short_number
+from tickwheel_admin.console.frame.heat_table import (
     HeatCell,
     HeatLine,
     HeatTable,
@@ -19,8 +20,6 @@ from tickwheel_admin.console.calendars.heat_map import (
     hour_columns,
     hour_span,
 )
-from tickwheel_admin.console.frame.charts import Column, column_chart
-from tickwheel_admin.console.frame.formatting import duration, number, short_number
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, set_locale
 from tickwheel_admin.console.frame.rendering import render
@@ -53,33 +52,6 @@ COUNTS = {TrendStep.WEEK: (12, 26, 52), TrendStep.DAY: (28, 14, 56), TrendStep.H
 MONDAY = date(2024, 1, 1)
 
 routes = Routes()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnBucket:
-    """What a column stands for: where it leads, and its amounts as (class, name, text)."""
-
-    column: Column
-    start_at: int
-    href: str
-    rows: tuple[tuple[str, str, str], ...]
-
-    @property
-    def text(self) -> str:
-        """The amounts for whoever does not see the column."""
-        return ", ".join(f"{name} {amount}" for _kind, name, amount in self.rows)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnChart:
-    """Columns, each with its words, and an axis with its labels."""
-
-    title: str
-    legend: tuple[tuple[str, str, str], ...]  # of all buckets: (class, name, text)
-    height: int
-    base: int
-    ticks: tuple[tuple[str, float], ...]
-    buckets: tuple[DrawnBucket, ...]
 
 
 @routes.get("/trends", permission=Permission.VIEW)
@@ -154,64 +126,48 @@ def _drawn(trends: Trends, of: str) -> dict[str, Any]:
     }
 
 
-_Parts = Sequence[tuple[str, str, int, str]]  # (class, name, height, text), from the bottom up
-
-
 def _chart(
     trends: Trends,
     of: str,
     title: str,
-    parts_of: Callable[[TrendBucket], _Parts],
+    parts_of: Callable[[TrendBucket], Parts],
     tick: Callable[[float], str],
     height: int,
 ) -> DrawnChart:
-    parts = [parts_of(each) for each in trends.buckets]
-    chart = column_chart(
-        [[(kind, tall) for kind, _, tall, _ in each] for each in parts],
+    return drawn_chart(
+        title,
+        [
+            (each.start_at, f"/runs?{of}from={each.start_at}&to={each.end_at}", parts_of(each))
+            for each in trends.buckets
+        ],
+        parts_of(trends.whole),
+        tick=tick,
         height=height,
         room=ROOM,
     )
-    return DrawnChart(
-        title=title,
-        legend=_rows(parts_of(trends.whole)),
-        height=chart.height,
-        base=chart.base,
-        ticks=tuple((tick(value), y) for value, y in chart.ticks),
-        buckets=tuple(
-            DrawnBucket(
-                column=column,
-                start_at=bucket.start_at,
-                href=f"/runs?{of}from={bucket.start_at}&to={bucket.end_at}",
-                rows=_rows(each),
-            )
-            for column, bucket, each in zip(chart.columns, trends.buckets, parts, strict=True)
-        ),
-    )
 
 
-def _rows(parts: _Parts) -> tuple[tuple[str, str, str], ...]:
-    return tuple((kind, name, text) for kind, name, _tall, text in parts)
-
-
-def _outcomes(bucket: TrendBucket) -> _Parts:
+def _outcomes(bucket: TrendBucket) -> Parts:
     counts = [(state, getattr(bucket, state.value)) for state in STATES]
-    return [(state.value, state_name(state), count, number(count)) for state, count in counts]
+    return [
+        ColumnPart(state.value, state_name(state), count, number(count)) for state, count in counts
+    ]
 
 
-def _durations(bucket: TrendBucket) -> _Parts:
+def _durations(bucket: TrendBucket) -> Parts:
     return _times(bucket.durations)
 
 
-def _delays(bucket: TrendBucket) -> _Parts:
+def _delays(bucket: TrendBucket) -> Parts:
     return _times(bucket.delays)
 
 
-def _times(times: TimeHistogram) -> _Parts:
+def _times(times: TimeHistogram) -> Parts:
     """Half of the runs stayed below the lower part, 95 % below the top."""
     middle, most = times.quantile(0.5), times.quantile(0.95)
     return [
-        ("p50", "p50", middle or 0, duration(middle)),
-        ("p95", "p95", (most or 0) - (middle or 0), duration(most)),
+        ColumnPart("p50", "p50", middle or 0, duration(middle)),
+        ColumnPart("p95", "p95", (most or 0) - (middle or 0), duration(most)),
     ]
 
 
@@ -230,18 +186,19 @@ def _week(
         columns=hour_columns(),
         lines=tuple(
             HeatLine(
-                name=_weekday(number),
+                name=_weekday(place),
                 cells=tuple(
                     HeatCell(
                         count=count,
                         level=level(count),
-                        when=f"{_weekday(number)} {hour_span(hour, 0, 60)}",
+                        when=f"{_weekday(place)} {hour_span(hour, 0, 60)}",
+                        text=number(count),
                     )
                     for hour, count in enumerate(day)
                 ),
                 count=sum(day),
             )
-            for number, day in enumerate(counts)
+            for place, day in enumerate(counts)
         ),
     )
 

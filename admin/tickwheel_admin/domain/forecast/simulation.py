@@ -8,15 +8,13 @@ else is guessed: nodes stay as they are, nobody asks for runs, and no message ta
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 
-from tickwheel_admin.domain.alarms.deadlines import counts_from, deadline_schedule
-from tickwheel_admin.domain.alarms.kind import AlarmKind
-from tickwheel_admin.domain.alarms.rule import RuleLimits
 from tickwheel_admin.domain.claims.order import LOOK_PAST, OLDEST_FIRST_EVERY, urgency
+from tickwheel_admin.domain.forecast.deadlines import missed_deadlines
 from tickwheel_admin.domain.forecast.draws import Durations, assumed_ms
 from tickwheel_admin.domain.forecast.placing import Slots, slots_of
 from tickwheel_admin.domain.forecast.planned import PlannedFires, schedule_of
@@ -31,11 +29,9 @@ from tickwheel_admin.domain.pools.pool import slots_taken
 from tickwheel_admin.domain.routing.strategy import Split
 from tickwheel_admin.domain.runs.blocking import Blocking, Verdict
 from tickwheel_admin.domain.runs.run import FAILURES, Origin, RunState
-from tickwheel_admin.domain.schedule.base import ScheduleError
 
 MAX_RUNS = 150_000  # of one forecast; what comes later is left out
 _END, _EXPIRE, _DUE = 0, 1, 2  # of events at one instant ends come first: they free slots
-MAX_DEADLINES = 100  # of one rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +149,7 @@ class Simulation:
             slots=self._slots,
             runs=sum(each.runs for each in self._tally.jobs({})),
             hours=hours,
-            jobs=self._tally.jobs(self._missed_deadlines()),
+            jobs=self._tally.jobs(self._missed()),
             delay_p50_ms=quantile(delays, 0.5),
             delay_p95_ms=quantile(delays, 0.95),
             late=sum(hour.late for hour in hours),
@@ -161,6 +157,21 @@ class Simulation:
             fires={key: tuple(found) for key, found in sorted(self._tally.fires_of.items())},
             minutes=tuple(self._tally.busy_ms),
         )
+
+    def _missed(self) -> dict[int, tuple[int, ...]]:
+        """Deadlines that were missed, by job."""
+        jobs = self._situation.jobs
+        found = {
+            job.id: missed_deadlines(
+                job,
+                self._tally.successes.get(job.id, ()),
+                start=self._now,
+                end=self._end,
+                calendars=self._calendars,
+            )
+            for job in jobs
+        }
+        return {job_id: missed for job_id, missed in found.items() if missed}
 
     def _happens(self, kind: int, run: ForecastRun, at: int, touched: set[int]) -> None:
         if kind == _DUE:
@@ -572,41 +583,6 @@ class Simulation:
             priority = trigger.spec.priority or model.config.priority
             self._tally.fires(model.id, due_at)
             self._comes(self._fired(model, trigger, due_at, due_at, priority))
-
-    # --- deadlines -----------------------------------------------------------------------------
-
-    def _missed_deadlines(self) -> dict[int, tuple[int, ...]]:
-        """By job: the instants by which it must have succeeded, and has not."""
-        missed = {}
-        for job in self._situation.jobs:
-            ends = self._tally.successes.get(job.id, [])
-            if job.last_success_at is not None:
-                ends = [job.last_success_at, *ends]
-            found = [
-                deadline
-                for alarm in job.config.alarms
-                if alarm.kind is AlarmKind.DEADLINE_MISSED and alarm.enabled
-                for deadline in self._deadlines(alarm.limits)
-                if not any(counts_from(alarm.limits, deadline) <= at <= deadline for at in ends)
-            ]
-            if found:
-                missed[job.id] = tuple(found)
-        return missed
-
-    def _deadlines(self, limits: RuleLimits) -> Iterator[int]:
-        calendar = None if limits.calendar is None else self._calendars.get(limits.calendar)
-        if limits.calendar is not None and calendar is None:
-            return
-        try:
-            schedule = deadline_schedule(limits, calendar)
-        except (ScheduleError, ValueError):
-            return
-        at = schedule.next_after(self._now)
-        for _ in range(MAX_DEADLINES):
-            if at is None or at >= self._end:
-                return
-            yield at
-            at = schedule.next_after(at)
 
 
 def _ledger(line: PoolLine, at: int) -> PoolLedger:

@@ -12,7 +12,7 @@ import contextlib
 import os
 import signal
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import PIPE, Process
 
 import msgspec
 import structlog
@@ -23,6 +23,7 @@ from tickwheel_admin.domain.forecast.comparison import ForecastComparison, Forec
 log = structlog.get_logger(__name__)
 
 SECONDS = 30.0  # of one forecast, the start of the process included
+MAX_PROBLEM_BYTES = 2_000  # of what a process that fails says, its end
 _MODULE = "tickwheel_admin.services.forecast.worker"
 _KEPT_VARIABLES = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "TZ")
 
@@ -49,14 +50,14 @@ class ForecastProcesses:
             _MODULE,
             stdin=PIPE,
             stdout=PIPE,
-            stderr=DEVNULL,
+            stderr=PIPE,
             env=environment,
             start_new_session=True,  # a Ctrl-C at the admin is the admin's to handle
         )
         self._running.add(process)
         try:
             async with asyncio.timeout(self._seconds):
-                told, _ = await process.communicate(text)
+                told, problem = await process.communicate(text)
         except TimeoutError:
             log.warning("forecast.took_too_long", seconds=self._seconds)
             raise Unavailable(
@@ -68,7 +69,11 @@ class ForecastProcesses:
             self._running.discard(process)
             await _ended(process)
         if process.returncode != 0:
-            log.error("forecast.failed", status=process.returncode)
+            log.error(
+                "forecast.failed",
+                status=process.returncode,
+                problem=problem[-MAX_PROBLEM_BYTES:].decode(errors="replace"),
+            )
             raise Unavailable("forecast.failed", "The process that forecasts failed.")
         return await asyncio.to_thread(msgspec.json.decode, told, type=ForecastComparison)
 

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+import structlog
 
 from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tests.support.polling import wait_until_async
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Unavailable
 from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.forecast import process
 from tickwheel_admin.services.forecast.process import ForecastProcesses
 from tickwheel_admin.services.forecast.service import Forecasts, WhatIf
 from tickwheel_admin.store.database import tables
@@ -142,11 +144,11 @@ async def test_a_process_ends_with_its_reader(world: World, processes: ForecastP
     change = {"kind": "job_pause", "job_id": job_id, "paused": True}
     asking = asyncio.create_task(forecasts.what_if(ADMIN, [change], hours=168))
     await wait_until_async(lambda: bool(processes._running))
-    (process,) = processes._running
+    (running,) = processes._running
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    assert process.returncode is not None
+    assert running.returncode is not None
     assert not processes._running
 
 
@@ -158,3 +160,19 @@ async def test_a_process_that_takes_too_long_is_ended(world: World) -> None:
     with pytest.raises(Unavailable) as refused:
         await forecasts.what_if(ADMIN, [change], hours=168)
     assert refused.value.code == "forecast.too_long"
+
+
+async def test_why_a_process_failed_is_in_the_log(
+    world: World, processes: ForecastProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_MODULE", "tickwheel_admin.no_such_module")
+    forecasts = Forecasts(world.database, world.jobs, processes=processes)
+    job_id = await hourly_job(world, await world.executor())
+    change = {"kind": "job_pause", "job_id": job_id, "paused": True}
+    with (
+        structlog.testing.capture_logs() as logged,
+        pytest.raises(Unavailable, match="process that forecasts failed"),
+    ):
+        await forecasts.what_if(ADMIN, [change], hours=1)
+    [line] = [each for each in logged if each["event"] == "forecast.failed"]
+    assert "no_such_module" in line["problem"]

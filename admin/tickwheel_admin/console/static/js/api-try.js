@@ -1,6 +1,7 @@
 // The form of an endpoint in the API reference: sends the request and shows the answer as it came.
 const form = document.getElementById('api-try');
 const MAX_CHARS = 200_000; // of an answer that is shown
+const STREAM_MS = 10_000; // so long a stream is shown, which does not end by itself
 
 function address() {
   let path = form.dataset.path;
@@ -36,6 +37,21 @@ function show(status, text) {
   document.getElementById('api-answer').hidden = false;
 }
 
+async function showStream(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  const timer = setTimeout(() => reader.cancel(), STREAM_MS);
+  let text = '';
+  try {
+    for (let piece = await reader.read(); !piece.done && text.length < MAX_CHARS; piece = await reader.read()) {
+      text += piece.value;
+      show(`${response.status} ${response.statusText} · ${form.dataset.stream}`, text);
+    }
+  } finally {
+    clearTimeout(timer);
+    reader.cancel();
+  }
+}
+
 form.addEventListener('submit', async (event) => {
   event.preventDefault();
   const button = form.querySelector('button[type="submit"]');
@@ -43,7 +59,8 @@ form.addEventListener('submit', async (event) => {
   try {
     const body = document.getElementById('api-body')?.value || undefined;
     const response = await fetch(address(), {method: form.dataset.method, headers: headers(), body});
-    show(`${response.status} ${response.statusText}`, await response.text());
+    if (response.headers.get('Content-Type')?.startsWith('text/event-stream')) await showStream(response);
+    else show(`${response.status} ${response.statusText}`, await response.text());
   } catch {
     show(form.dataset.failed, '');
   } finally {
