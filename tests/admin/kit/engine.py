@@ -140,12 +140,12 @@ class Admin:
         slots: int = 10,
         handlers: str = "hello",
         unstoppable: str = "",
+        node_key: str | None = None,
     ) -> FakeSession:
-        node_key = f"{next(new_id):032x}"
         admitted = await self.engine.membership.admit(
             Arrival(
                 executor_id=executor_id,
-                node_key=node_key,
+                node_key=node_key or f"{next(new_id):032x}",
                 name=name,
                 sdk="test/1",
                 slots=slots,

@@ -65,12 +65,14 @@ class Router:
         avoided: Collection[tuple[int, str]],
         random: RandomSource,
         rooms: Mapping[int, int] = MappingProxyType({}),
+        connected: Collection[int] = (),
     ) -> None:
         """Look at the live nodes.
 
         Args:
             avoided: (node, handler) that refused a moment ago.
             rooms: nodes that take fewer runs now than they have free slots, and how many.
+            connected: nodes that this admin can send runs to, whatever their rows say.
         """
         self._nodes = {node.id: node for node in nodes}
         self._avoided = avoided
@@ -78,7 +80,11 @@ class Router:
         self._random = random
         # Sorted here: databases do not agree about the order of names.
         self._candidates = {
-            node.id: _candidate(node, rooms.get(node.id))
+            node.id: _candidate(
+                node,
+                rooms.get(node.id),
+                is_cut_off=node.is_cut_off and node.id not in connected,
+            )
             for node in sorted(nodes, key=lambda each: (each.name, each.id))
         }
         taking = [each for each in self._candidates.values() if each.aside is None]
@@ -258,9 +264,9 @@ def _has_spare(pool: Pool) -> bool:
     return spare_slots(free, sum(each.slots for each in pool.taking)) > 0
 
 
-def _candidate(node: Node, room: int | None) -> Candidate:
+def _candidate(node: Node, room: int | None, *, is_cut_off: bool) -> Candidate:
     aside = Why.CORDONED if node.cordoned else Why.DRAINING if node.draining else None
-    free = node.slots - node.in_use
+    free = 0 if is_cut_off else node.slots - node.in_use
     return Candidate(
         node_id=node.id,
         name=node.name,
@@ -268,6 +274,7 @@ def _candidate(node: Node, room: int | None) -> Candidate:
         free=free if room is None else min(free, room),
         weight=node.weight,
         aside=aside,
+        is_cut_off=is_cut_off,
     )
 
 

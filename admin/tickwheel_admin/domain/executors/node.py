@@ -8,6 +8,9 @@ from enum import StrEnum
 
 LEASE_MS = 15_000  # a node nobody heard from for this long is dead
 CLOSED_LEASE_MS = 5_000  # the lease left when the last socket to it closed
+# So much less than its full lease is a node's lease only where it was shortened: one of several
+# sockets that closes takes a millisecond from it.
+CUT_OFF_MS = 1_000
 HEARTBEAT_MS = 3_000
 ADMIN_LEASE_MS = 15_000
 # Among a node's handlers: it does not tell which it has, so that it may be given any.
@@ -56,6 +59,11 @@ class Node:
     lease_expires_at: int
     full_lease_at: int  # the same, but not shortened when its sockets close
     ended_at: int | None  # when it went or died
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether its last socket has closed, at whichever admin, and no new one was heard of."""
+        return self.full_lease_at - self.lease_expires_at > CUT_OFF_MS
 
     @property
     def targets(self) -> NodeTargets:

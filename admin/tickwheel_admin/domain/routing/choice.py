@@ -20,6 +20,7 @@ class Why(StrEnum):
     DRAINING = "draining"
     FULL = "full"
     REFUSED = "refused"  # the handler, a moment ago
+    CUT_OFF = "cut_off"  # no admin has a socket to it
     BUSY = "busy"  # with a run of the same job, which `busy_over` avoids
 
 

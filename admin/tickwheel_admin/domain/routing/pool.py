@@ -30,6 +30,7 @@ class Candidate:
     free: int
     weight: int = 1
     aside: Why | None = None  # CORDONED or DRAINING: it takes no new runs
+    is_cut_off: bool = False  # it may be back in a moment
 
 
 class Passed(NamedTuple):
@@ -89,6 +90,8 @@ class Pool:
         """Why a node may not be chosen; None: it may."""
         if node.aside is not None:
             return node.aside
+        if node.is_cut_off:
+            return Why.CUT_OFF
         if node.node_id in self._refused:
             return Why.REFUSED
         return Why.FULL if node.free <= 0 else None

@@ -58,5 +58,7 @@ def _passed(passed: PassedOver) -> Sentence:
             return Sentence(template="%(node)s had no free slot.", params=params)
         case Why.REFUSED:
             return Sentence(template="%(node)s had refused the handler.", params=params)
+        case Why.CUT_OFF:
+            return Sentence(template="The connection to %(node)s was lost.", params=params)
         case Why.BUSY:
             return Sentence(template="%(node)s was running this job.", params=params)

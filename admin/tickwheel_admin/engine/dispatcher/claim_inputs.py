@@ -90,6 +90,7 @@ class ClaimInputs:
             live_nodes(conn, executor_id, now=now),
             avoided=context.avoided,
             rooms=context.rooms,
+            connected=context.connected,
             random=context.random,
         )
         limit = min(context.limit, router.free_slots + LOOK_PAST)
