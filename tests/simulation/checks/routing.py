@@ -13,7 +13,7 @@ from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
 from tests.simulation.routing import fits
 
-_WHY = {"cordoned", "draining", "full", "refused", "busy"}
+_WHY = {"cordoned", "cut_off", "draining", "full", "refused", "busy"}
 # With these, a single candidate was chosen by nobody.
 _COMPARING = {
     "round_robin",
