@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from tickwheel_admin import __version__
 from tickwheel_admin.cli import (
     audit,
-    backfill,
     cron,
     db,
     demo,
@@ -37,8 +36,6 @@ examples:
   tickwheel user reset-password admin when the password is lost
   tickwheel token create admin ci     a token for the API
   tickwheel cron next '0 9 * * 1-5'   when an expression fires
-  tickwheel backfill preview EXECUTOR JOB --from … --to …
-                                      which fires of the past would run
   tickwheel audit xxl-job --from URL  what an existing XXL-JOB lost, doubled or ran late
   tickwheel import xxl-job --from URL what would be imported from it; --apply imports it
   tickwheel import crontab FILE       the same of the lines of a crontab
@@ -46,10 +43,12 @@ examples:
 
 with a server and an API token, from any machine:
   tickwheel login --url URL           note both
-  tickwheel job list                  and run, workflow, executor, node, calendar, pool, secret,
-                                      alarm, failure: `tickwheel job --help` has examples
+  tickwheel job list                  and run, backfill, workflow, executor, node, calendar, pool,
+                                      secret, alarm, failure: `tickwheel job --help` has examples
   tickwheel run start EXECUTOR/JOB --wait --follow
                                       the exit code says how it ended
+  tickwheel backfill preview EXECUTOR/JOB --from 7d --to 1d
+                                      which fires of the past would run
   tickwheel top                       what runs and waits, live
 
 Settings come from flags, the environment (TICKWHEEL_…) and a TOML file; see docs/configuration.md.
@@ -93,7 +92,6 @@ def make_parser() -> argparse.ArgumentParser:
         users,
         tokens,
         cron,
-        backfill,
         audit,
         imports,
         scripts,

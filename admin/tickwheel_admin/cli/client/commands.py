@@ -21,6 +21,7 @@ GROUPS: Final = {
     "profile": "profiles",
     "job": "jobs",
     "run": "runs",
+    "backfill": "backfills",
     "workflow": "workflows",
     "executor": "executors",
     "node": "nodes",

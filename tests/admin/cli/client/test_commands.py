@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import io
 import json
-import sys
-from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import structlog
 import yaml
 
-from tests.admin.kit.served import Served, served
+from tests.admin.cli.client.conftest import Command
+from tests.admin.kit.served import Served
 from tests.support.polling import wait_until_async
-from tickwheel_admin.cli import main
 from tickwheel_admin.domain.failures.group import FailureGroup
 from tickwheel_admin.domain.users.user import Grant, Role
 from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes
@@ -40,30 +34,6 @@ workflow:
     - {key: sum, handler: report, needs: [check]}
 """
 CALENDAR = "name: closed\nyearly: ['12-25']\ndates: [2027-03-26]\n"
-
-Command = Callable[..., Any]
-
-
-@pytest.fixture
-async def command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> AsyncIterator[Command]:
-    """Runs a command in a thread, for an administrator; returns what it printed."""
-    async with served(tmp_path) as admin:
-        monkeypatch.setenv("TICKWHEEL_URL", str(admin.client.make_url("")))
-        headers = await admin.token_for("root", Role.ADMIN)
-        monkeypatch.setenv("TICKWHEEL_API_TOKEN", headers["Authorization"].split()[1])
-
-        async def run(words: str, *more: str, code: int = 0, stdin: str = "") -> str:
-            monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-            done = await asyncio.to_thread(main, [*words.split(), *more])
-            told = capsys.readouterr()
-            assert done == code, told.err
-            return told.out if code == 0 else told.err
-
-        run.admin = admin  # type: ignore[attr-defined]
-        with structlog.testing.capture_logs():
-            yield run
 
 
 async def add_node(admin: Served, executor_id: int) -> None:
@@ -284,6 +254,9 @@ async def test_names_are_told_when_they_are_not_clear(command: Command) -> None:
         "executor show nothing",
         "calendar show nothing",
         "pool show nothing",
+        "pool change nothing --slots 1",
+        "backfill show 12345",
+        "backfill list --job nothing",
     ):
         assert "tickwheel: " in await command(words, code=5)
 
@@ -305,6 +278,57 @@ async def test_trends_of_all_of_an_executor_and_of_a_job(command: Command) -> No
     assert len(json.loads(await command("trends -o json"))) == 13
     assert "either --executor or --job" in await command("trends --executor a --job b", code=2)
     assert "timezone" in await command("trends --timezone Mars", code=1)
+
+
+async def test_pools_are_added_changed_and_deleted(command: Command) -> None:
+    await command("executor create billing")
+    assert "Pool db is added." in await command("pool create db --slots 4 --description postgres")
+    await command("pool create licences --slots 2 --executor billing")
+    assert "billing" in await command("pool show billing/licences")
+    assert "(pool.name_taken)" in await command("pool create db --slots 1", code=1)
+    assert "slots" in await command("pool create other --slots -1", code=1)
+
+    assert "version 2" in await command("pool change db --slots 0")
+    assert "(pool.changed)" in await command("pool change db --slots 9 --version 1", code=1)
+    assert "say what to change" in await command("pool change db", code=2)
+    await command("pool change db --description", "the warehouse")
+    pool = json.loads(await command("pool show db -o json"))
+    assert (pool["slots"], pool["description"], pool["executor"]) == (0, "the warehouse", None)
+
+    uses = "name: load\nhandler: x\npool: db\n"
+    await command("job create --executor billing -f -", stdin=uses)
+    assert "billing/load" in await command("pool show db")
+    assert "(pool.in_use)" in await command("pool delete db --yes", code=1)
+    assert "Give --yes" in await command("pool delete licences", code=2)
+    assert "Pool licences is deleted." in await command("pool delete licences --yes")
+
+
+async def test_a_backfill_from_its_preview_to_its_cancel(command: Command) -> None:
+    march = "--from 2026-03-01T00:00Z --to 2026-04-01T00:00Z"
+    await command("executor create billing")
+    daily = "name: report\nhandler: x\ntriggers: [{kind: cron, expression: 0 3 * * *}]\n"
+    await command("job create --executor billing -f -", stdin=daily)
+
+    assert await command("backfill list") == "There is no such backfill.\n"
+    seen = json.loads(await command(f"backfill preview report {march} -o json"))
+    assert (seen["total"], seen["existing"], seen["new"]) == (31, 0, 31)
+    asked = f"backfill start billing/report {march} --parallel 4 --newest-first -p x=1 --key k"
+    backfill = json.loads(await command(f"{asked} -o json"))["id"]
+    assert json.loads(await command(f"{asked} -o json"))["id"] == backfill
+    assert "0/31" in await command("backfill list --job report --executor billing")
+    shown = json.loads(await command(f"backfill show {backfill} -o json"))
+    assert (shown["order"], shown["parameters"], shown["total"]) == ("newest_first", {"x": 1}, 31)
+    assert "It has no such instant." in await command(f"backfill instants {backfill}")
+
+    assert "is paused" in await command(f"backfill pause {backfill}")
+    assert "goes on" in await command(f"backfill resume {backfill}")
+    assert "is cancelled" in await command(f"backfill cancel {backfill}")
+    assert "(backfill.ended)" in await command(f"backfill cancel {backfill}", code=1)
+    assert "left               31" in await command(f"backfill show {backfill}")
+
+    none = "--from 2026-03-01T00:30Z --to 2026-03-01T00:31Z"
+    assert "no instant" in await command(f"backfill start report {none}", code=1)
+    assert "parallel" in await command(f"backfill start report {march} --parallel 101", code=1)
 
 
 async def test_what_if(command: Command, tmp_path: Path) -> None:

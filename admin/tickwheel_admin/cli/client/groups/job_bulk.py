@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from tickwheel_admin.cli.client import exit_codes, names
 from tickwheel_admin.cli.client.errors import UsageFailure
-from tickwheel_admin.cli.client.groups.job_columns import JOBS
 from tickwheel_admin.cli.client.groups.job_filter import add_filter, filter_of, has_filter
 from tickwheel_admin.cli.client.inputs import confirm
+from tickwheel_admin.cli.client.output.job_columns import JOBS
 from tickwheel_admin.cli.client.output.table import Item
 from tickwheel_admin.cli.client.registration import Invocation, add_command
 

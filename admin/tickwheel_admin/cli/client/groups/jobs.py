@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from tickwheel_admin.cli.client import names
 from tickwheel_admin.cli.client.editing import edited
 from tickwheel_admin.cli.client.groups import job_bulk
-from tickwheel_admin.cli.client.groups.job_columns import (
+from tickwheel_admin.cli.client.groups.job_filter import add_filter, filter_of
+from tickwheel_admin.cli.client.inputs import read_document, read_text
+from tickwheel_admin.cli.client.output.job_columns import (
     JOBS,
     ONE_JOB,
     RECENT,
     REVISIONS,
     TRIGGERS,
 )
-from tickwheel_admin.cli.client.groups.job_filter import add_filter, filter_of
-from tickwheel_admin.cli.client.inputs import read_document, read_text
 from tickwheel_admin.cli.client.output.printer import Subtable
 from tickwheel_admin.cli.client.registration import Invocation, add_command, add_group, add_limit
 from tickwheel_admin.cli.client.starting import add_start_flags, start

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tickwheel_admin.cli.client import names
-from tickwheel_admin.cli.client.groups.run_columns import RUNS
 from tickwheel_admin.cli.client.output.printer import Subtable
+from tickwheel_admin.cli.client.output.run_columns import RUNS
 from tickwheel_admin.cli.client.output.table import (
     Item,
     instant,

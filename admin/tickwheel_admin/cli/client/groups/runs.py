@@ -9,10 +9,10 @@ from tickwheel_admin.cli.client import names
 from tickwheel_admin.cli.client.connection import new_key
 from tickwheel_admin.cli.client.event_following import add_event_flags, follow_events
 from tickwheel_admin.cli.client.following import add_log_flags, follow_log, print_log
-from tickwheel_admin.cli.client.groups.run_columns import ATTEMPTS, ONE_RUN, RUNS, SHARDS
 from tickwheel_admin.cli.client.groups.steps import add_answer_commands
 from tickwheel_admin.cli.client.inputs import instant_of, parameters_of
 from tickwheel_admin.cli.client.output.printer import Subtable
+from tickwheel_admin.cli.client.output.run_columns import ATTEMPTS, ONE_RUN, RUNS, SHARDS
 from tickwheel_admin.cli.client.registration import Invocation, add_command, add_group, add_limit
 from tickwheel_admin.cli.client.starting import (
     add_start_flags,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tickwheel_admin.cli.client import names
 from tickwheel_admin.cli.client.connection import in_path
-from tickwheel_admin.cli.client.groups.job_columns import JOBS, ONE_JOB
 from tickwheel_admin.cli.client.groups.steps import add_answer_commands
+from tickwheel_admin.cli.client.output.job_columns import JOBS, ONE_JOB
 from tickwheel_admin.cli.client.output.printer import Subtable
 from tickwheel_admin.cli.client.output.table import (
     Item,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tickwheel_admin.cli.client.groups.nodes import duty_of
-from tickwheel_admin.cli.client.groups.run_columns import TOOK, job_of
+from tickwheel_admin.cli.client.output.run_columns import TOOK, job_of
 from tickwheel_admin.cli.client.output.style import Style
 from tickwheel_admin.cli.client.output.table import (
     Item,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tickwheel_admin.cli.client.groups.run_columns import TOOK
+from tickwheel_admin.cli.client.output.run_columns import TOOK
 from tickwheel_admin.cli.client.output.table import (
     Item,
     duration,
