@@ -60,7 +60,9 @@ done, or wrong usage; stderr says why.
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
-        "audit", help="say which fires an existing XXL-JOB lost, doubled or ran late"
+        "audit",
+        help="say which fires an existing XXL-JOB lost, doubled or ran late",
+        epilog="`tickwheel audit xxl-job --help` has examples.",
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     command = commands.add_parser(

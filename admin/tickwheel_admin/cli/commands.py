@@ -23,6 +23,7 @@ from tickwheel_admin.cli.backups import backup, restore
 from tickwheel_admin.cli.client import commands as client
 from tickwheel_admin.cli.common import Failure
 from tickwheel_admin.cli.doctor import command as doctor
+from tickwheel_admin.cli.parser import CommandParser
 from tickwheel_admin.config import ConfigError
 
 _EXAMPLES = """\
@@ -74,11 +75,10 @@ def run(words: Sequence[str]) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser with every command."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="tickwheel",
         description="Tickwheel, a distributed job scheduler.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tickwheel {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

@@ -17,10 +17,19 @@ from tickwheel_admin.store.database.ddl import DIALECTS, generate_ddl
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
+_EXAMPLES = """\
+examples:
+  tickwheel db upgrade --config /etc/tickwheel.toml
+  tickwheel db check                    exit code 1 if the schema is not as it should be
+  tickwheel db ddl postgresql           for a review
+"""
+
 
 def register(subparsers: Subparsers) -> None:
     """Add the command. Each subcommand sets `run`: from its arguments to the exit code."""
-    parser = subparsers.add_parser("db", help="create, upgrade, check or print the schema")
+    parser = subparsers.add_parser(
+        "db", help="create, upgrade, check or print the schema", epilog=_EXAMPLES
+    )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     command = commands.add_parser("upgrade", help="bring the schema to this program's revision")

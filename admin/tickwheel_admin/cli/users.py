@@ -48,12 +48,12 @@ def register(subparsers: Subparsers) -> None:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     command = commands.add_parser("add", help="add a person; prints a one-time password")
-    command.add_argument("name")
+    command.add_argument("name", help="of the person")
     _add_grant_flags(command, default=Role.VIEWER.value)
     _finish(command, _add)
 
     command = commands.add_parser("grant", help="give a person a role, or take it away")
-    command.add_argument("name")
+    command.add_argument("name", help="of the person")
     _add_grant_flags(command, default=None)
     _finish(command, _grant)
 
@@ -66,19 +66,19 @@ def register(subparsers: Subparsers) -> None:
     command = commands.add_parser(
         "reset-password", help="print a new one-time password; ends sessions and API tokens"
     )
-    command.add_argument("name")
+    command.add_argument("name", help="of the person")
     _finish(command, _reset_password)
 
     command = commands.add_parser("disable", help="shut a person out at once")
-    command.add_argument("name")
+    command.add_argument("name", help="of the person")
     _finish(command, _disable)
 
     command = commands.add_parser("enable", help="let a disabled person in again")
-    command.add_argument("name")
+    command.add_argument("name", help="of the person")
     _finish(command, _enable)
 
     command = commands.add_parser("delete", help="forget a person, sessions and API tokens")
-    command.add_argument("name")
+    command.add_argument("name", help="of the person")
     _finish(command, _delete)
 
     command = commands.add_parser("list", help="list everybody")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tickwheel_admin.cli.client.output.words import visible
 from tickwheel_admin.cli.failure import Failure
+from tickwheel_admin.cli.parser import CommandParser
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -52,7 +53,7 @@ def register(subparsers: Subparsers, only: str | None = None) -> None:
 
 def run(words: Sequence[str]) -> int:
     """Run a command whose first word is one of GROUPS, and return its exit code."""
-    parser = argparse.ArgumentParser(prog="tickwheel")
+    parser = CommandParser(prog="tickwheel")
     register(parser.add_subparsers(metavar="COMMAND", required=True), only=words[0])
     args = parser.parse_args(words)
     try:

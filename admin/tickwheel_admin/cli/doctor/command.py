@@ -87,7 +87,9 @@ def register(subparsers: Subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_config_flags(parser)
-    parser.add_argument("--output", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--output", choices=("text", "json"), default="text", help="for people, or for programs"
+    )
     parser.add_argument(
         "--spool",
         action="append",

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
-        "import", help="bring the jobs of another scheduler here: XXL-JOB, crontab, Quartz"
+        "import",
+        help="bring the jobs of another scheduler here: XXL-JOB, crontab, Quartz",
+        epilog="`tickwheel import crontab --help`, and that of the others, has examples.",
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for module in (xxl_job, crontab, quartz):

@@ -19,7 +19,9 @@ from tickwheel_admin.cli.client.completion.tree import commands_of
 from tickwheel_admin.cli.commands import make_parser
 
 _TRY = """
-tickwheel() { [ "$1 $2 $3" = "completion names job" ] && printf 'shop/a b\\nshop/report\\n'; }
+tickwheel() {
+    [ "$1 $2 $3" = "completion names job" ] && printf 'shop/a b\\nshop/report\\nshop/c:d\\n'
+}
 for line in "$@"; do
     IFS=, read -ra COMP_WORDS <<< "$line,"
     COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
@@ -37,7 +39,12 @@ def test_bash_completes_commands_flags_values_and_names(tmp_path: Path) -> None:
         "tickwheel,run,st": "start",
         "tickwheel,run,list,--state,f": "failed,failed_any",
         "tickwheel,run,list,-o,": "table,json,yaml",
-        "tickwheel,job,show,-o,json,shop/": "shop/a b,shop/report",
+        "tickwheel,job,show,-o,json,shop/": "shop/a\\ b,shop/report,shop/c:d",
+        "tickwheel,job,show,shop/a\\ ": "shop/a\\ b",
+        "tickwheel,job,show,'shop/a ": "shop/a b",
+        "tickwheel,job,show,shop/c,:": "d",
+        "tickwheel,job,show,shop/c,:,d": "d",
+        "tickwheel,run,list,--state,=,canc": "cancelled",
         "tickwheel,run,list,--job,shop/r": "shop/report",
         "tickwheel,executor,token,": "rotate,end-old",
         "tickwheel,user,add,--exe": "--executor",
@@ -49,6 +56,30 @@ def test_bash_completes_commands_flags_values_and_names(tmp_path: Path) -> None:
         ["bash", str(script), *wanted], capture_output=True, text=True, check=True, timeout=30
     )
     assert dict(zip(wanted, done.stdout.splitlines(), strict=True)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [("evil", r"evil\$\(touch\ ran\)\`touch\ ran\`"), ('"evil', r"evil\$(touch ran)\`touch ran\`")],
+)
+def test_bash_runs_nothing_that_is_in_a_name(typed: str, wanted: str, tmp_path: Path) -> None:
+    script = tmp_path / "complete.bash"
+    evil = "tickwheel() { echo 'evil$(touch ran)`touch ran`'; }\n"
+    ask = 'COMP_WORDS=(tickwheel job show "$1"); COMP_CWORD=3; _tickwheel; echo "$COMPREPLY"\n'
+    script.write_text(bash_script(commands_of(make_parser())) + evil + ask)
+    done = subprocess.run(
+        ["bash", str(script), typed],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+        cwd=tmp_path,
+    )
+    assert (done.stdout, done.stderr) == (f"{wanted}\n", "")
+    # What was completed names the job and does not run it, once it is entered.
+    entered = typed[:1].strip("e") + wanted + typed[:1].strip("e")
+    subprocess.run(["bash", "-c", f": {entered}"], check=True, timeout=30, cwd=tmp_path)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_fish_has_every_command_and_flag_with_its_help() -> None:

@@ -7,16 +7,56 @@ from collections.abc import Iterable
 
 from tickwheel_admin.cli.client.completion.tree import CommandWords
 
-_SCRIPT = """\
+# Names come from a server, and `compgen -W` would run what is in them: `$(…)`. So they are compared
+# here, and quoted as the word was begun. A raw text: its backslashes are the shell's.
+_SCRIPT = r"""
 _tickwheel_names() {
     tickwheel completion names "$1" 2>/dev/null
 }
 
+# What a word that was typed so far says.
+_tickwheel_unquoted() {
+    case "$1" in
+        \'*) printf '%s' "${1#?}" ;;
+        \"*) printf '%s' "${1#?}" | sed 's/\\\(.\)/\1/g' ;;
+        *) printf '%s' "$1" | sed 's/\\\(.\)/\1/g' ;;
+    esac
+}
+
+# A word as it is typed after the same quotation mark as $2.
+_tickwheel_quoted() {
+    case "$2" in
+        \'*) printf '%s' "$1" | sed "s/'/'\\\\''/g" ;;
+        \"*) printf '%s' "$1" | sed 's/[$`"\\]/\\&/g' ;;
+        *) printf '%q' "$1" ;;
+    esac
+}
+
 _tickwheel() {
-    local cur prev place word i choices flags names
+    local cur prev place word i choices flags names begun before choice
     COMPREPLY=()
-    cur=${COMP_WORDS[COMP_CWORD]}
-    prev=${COMP_WORDS[COMP_CWORD-1]}
+    i=$COMP_CWORD
+    cur=${COMP_WORDS[i]}
+    # bash parts words at colons and equals signs; the parts before the last one stay as they are.
+    before=""
+    if [ "$cur" = "=" ]; then
+        cur=""
+    elif [ "$i" -gt 1 ] && [ "${COMP_WORDS[i-1]}" = "=" ]; then
+        i=$((i - 1))
+    fi
+    if [ "$cur" = ":" ]; then
+        cur=""
+        before=":"
+    fi
+    while [ "$i" -gt 2 ]; do
+        case "${COMP_WORDS[i]}|${COMP_WORDS[i-1]}" in
+            ":|"* | *"|:") ;;
+            *) break ;;
+        esac
+        i=$((i - 1))
+        before=${COMP_WORDS[i]}$before
+    done
+    prev=${COMP_WORDS[i-1]}
     place=""
     for ((i = 1; i < COMP_CWORD; i++)); do
         word="$place ${COMP_WORDS[i]}"
@@ -41,12 +81,20 @@ _tickwheel() {
         choices="$choices
 $(_tickwheel_names "$names")"
     fi
-    local IFS=$'\\n'
-    COMPREPLY=($(compgen -W "$choices" -- "$cur"))
+    before=$(_tickwheel_unquoted "$before")
+    begun=$before$(_tickwheel_unquoted "$cur")
+    while IFS= read -r choice; do
+        case "$choice" in
+            "") ;;
+            "$begun"*)
+                COMPREPLY+=("$(_tickwheel_quoted "${choice#"$before"}" "$cur")")
+                ;;
+        esac
+    done <<< "$choices"
 }
 
 complete -o default -F _tickwheel tickwheel
-"""
+""".lstrip()
 # `path` and `words` have a meaning of their own in zsh.
 _ZSH = """\
 (( $+functions[compdef] )) || { autoload -U compinit && compinit; }

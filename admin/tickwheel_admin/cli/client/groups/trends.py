@@ -60,9 +60,22 @@ def register(subparsers: Subparsers) -> None:
     )
     command.add_argument("--executor", metavar="EXECUTOR", help="of this one")
     command.add_argument("--job", metavar="JOB", help="of this one, as `executor/job` or id")
-    command.add_argument("--step", choices=("week", "day", "hour"), default="week")
-    command.add_argument("--from", dest="since", type=instant_of, metavar="TIME")
-    command.add_argument("--to", type=instant_of, metavar="TIME")
+    command.add_argument(
+        "--step",
+        choices=("week", "day", "hour"),
+        default="week",
+        help="how long each row is (default: week)",
+    )
+    command.add_argument(
+        "--from",
+        dest="since",
+        type=instant_of,
+        metavar="WHEN",
+        help="the first: 2026-03-01T00:00Z, or 7d before now",
+    )
+    command.add_argument(
+        "--to", type=instant_of, metavar="WHEN", help="until this one (default: now)"
+    )
     command.add_argument("--timezone", metavar="ZONE", help="whose days they are (default: UTC)")
 
 
