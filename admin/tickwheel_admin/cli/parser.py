@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tickwheel_admin.cli.client import exit_codes
 
-
 if TYPE_CHECKING:
     _Base = argparse._SubParsersAction[argparse.ArgumentParser]
 else:  # it is generic for type checkers only

@@ -18,6 +18,7 @@ from tests.support.databases import sqlite_with_tables
 from tickwheel_admin.app import create_app, create_services
 from tickwheel_admin.config import Config, load_config
 from tickwheel_admin.domain.users.user import Grant, Role, everywhere
+from tickwheel_admin.engine.alarms.ports import ChannelSender
 from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.administration import COMMAND_LINE
@@ -25,6 +26,7 @@ from tickwheel_admin.services.users.logins import Logins, NewSession
 from tickwheel_admin.services.users.passwords import Passwords
 from tickwheel_admin.services.users.throttle import LoginThrottle
 from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.web.alarms import ALARM_SENDER
 from tickwheel_admin.web.identity import SESSION_COOKIE
 
 SECRET_KEY = bytes(range(32))
@@ -100,13 +102,21 @@ async def new_session(services: Services, name: str, grants: Mapping[int, Grant]
 
 
 @asynccontextmanager
-async def served(directory: Path, **settings: object) -> AsyncIterator[Served]:
-    """Serve console and API over real HTTP."""
+async def served(
+    directory: Path, *, sender: ChannelSender | None = None, **settings: object
+) -> AsyncIterator[Served]:
+    """Serve console and API over real HTTP.
+
+    Args:
+        sender: of test messages of channels; None: they are refused.
+    """
     clock = Clock()
     async with fresh_store(directory, clock) as database:
         cipher = Cipher([SECRET_KEY])
         services = create_services(database, passwords=cheap_passwords(), cipher=cipher)
         app = create_app(config_in(directory, **settings), services)
+        if sender is not None:
+            app[ALARM_SENDER] = sender
         broken: list[str] = []
         watched(app, broken)
         client = TestClient(TestServer(app), cookie_jar=CookieJar(unsafe=True))

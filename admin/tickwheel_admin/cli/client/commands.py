@@ -53,7 +53,7 @@ def register(subparsers: Subparsers, only: str | None = None) -> None:
 
 def run(words: Sequence[str]) -> int:
     """Run a command whose first word is one of GROUPS, and return its exit code."""
-    parser = CommandParser(prog="tickwheel")
+    parser: argparse.ArgumentParser = CommandParser(prog="tickwheel")
     register(parser.add_subparsers(metavar="COMMAND", required=True), only=words[0])
     args = parser.parse_args(words)
     try:
