@@ -115,6 +115,9 @@ class JobDifferenceJson(TypedDict):
     first_gone: Annotated[list[Instant], doc("Instants; at most 20.")]
     first_new: Annotated[list[Instant], doc("Instants; at most 20.")]
     starves: Annotated[bool, doc("Other jobs asked for runs of it, and none does any more.")]
+    measured_runs: Annotated[int, doc("What its durations are drawn from.")]
+    duration_p50_seconds: Annotated[float | None, doc("Of these runs.")]
+    duration_p95_seconds: float | None
 
 
 class ForecastBasisJson(TypedDict):
@@ -160,4 +163,7 @@ class WhatIfJson(TypedDict):
     jobs: list[JobDifferenceJson]
     more_jobs: Annotated[int, doc("With a difference, that are not named.")]
     spread: list[SpreadJson]
+    with_spread: Annotated[
+        ForecastSideJson | None, doc("With the changes, and all of these minutes as well.")
+    ]
     basis: ForecastBasisJson

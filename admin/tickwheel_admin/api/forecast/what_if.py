@@ -88,6 +88,7 @@ def what_if_view(found: WhatIf) -> WhatIfJson:
             }
             for each in compared.spread
         ],
+        "with_spread": None if compared.with_spread is None else _side(compared.with_spread),
         "basis": {
             "jobs": basis.jobs,
             "measured_jobs": basis.measured_jobs,
@@ -151,6 +152,9 @@ def _difference(each: JobDifference, name: str | None) -> JobDifferenceJson:
         "first_gone": instants(each.first_gone),
         "first_new": instants(each.first_new),
         "starves": each.starves,
+        "measured_runs": each.measured_runs,
+        "duration_p50_seconds": _seconds(each.duration_p50_ms),
+        "duration_p95_seconds": _seconds(each.duration_p95_ms),
     }
 
 

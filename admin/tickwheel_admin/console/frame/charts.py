@@ -87,16 +87,23 @@ class DrawnChart:
 
 
 def column_chart(
-    values: Sequence[Sequence[tuple[str, float]]], *, height: int, bar: float = 0.72, room: int = 1
+    values: Sequence[Sequence[tuple[str, float]]],
+    *,
+    height: int,
+    bar: float = 0.72,
+    room: int = 1,
+    least: float = 0,
 ) -> Chart:
     """Stacked columns; each value is (kind, amount) from the bottom up.
 
     Args:
         bar: share of a column's room that its bar takes.
         room: columns that would fit the width, so that a few of them do not become slabs.
+        least: what the axis reaches at least, so that two charts can be compared.
     """
     base = height - LABELS
     highest = max((sum(amount for _, amount in parts) for parts in values), default=0)
+    highest = max(highest, least)
     step, count = _axis(highest)
     top_value = step * count
     scale = (base - TOP) / top_value
@@ -132,6 +139,7 @@ def drawn_chart(
     tick: Callable[[float], str],
     height: int,
     room: int = 1,
+    least: float = 0,
 ) -> DrawnChart:
     """A column chart with its words.
 
@@ -139,12 +147,13 @@ def drawn_chart(
         buckets: start (UTC epoch ms), address and parts of each column.
         whole: the parts of all of them, for the legend.
         tick: makes the text of a value on the axis.
-        room: as of `column_chart`.
+        room, least: as of `column_chart`.
     """
     chart = column_chart(
         [[(each.kind, each.height) for each in parts] for _, _, parts in buckets],
         height=height,
         room=room,
+        least=least,
     )
     return DrawnChart(
         title=title,

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import msgspec
 
 from tickwheel_admin.domain.forecast.changes import Change, changed
-from tickwheel_admin.domain.forecast.draws import assumed_ms
+from tickwheel_admin.domain.forecast.draws import assumed_ms, quantile_ms
 from tickwheel_admin.domain.forecast.planned import PlannedFires
 from tickwheel_admin.domain.forecast.simulation import MAX_RUNS, Forecast, Simulation
 from tickwheel_admin.domain.forecast.situation import ForecastSituation
-from tickwheel_admin.domain.forecast.spread import Proposal, proposals
+from tickwheel_admin.domain.forecast.spread import Proposal, proposals, spread_out
 from tickwheel_admin.domain.forecast.tally import ForecastHour, ForecastJobFigures
 
 MAX_JOBS = 50  # that are told one by one
@@ -52,6 +52,9 @@ class JobDifference:
     first_gone: tuple[int, ...]  # at most MAX_INSTANTS
     first_new: tuple[int, ...]
     starves: bool  # runs of it were asked for by others, and none is any more
+    measured_runs: int  # what its durations are drawn from
+    duration_p50_ms: int | None  # of them; None: there are none
+    duration_p95_ms: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,9 @@ class ForecastComparison:
     fires_new: int
     basis: Basis
     spread: tuple[Proposal, ...]
+    with_spread: (
+        ForecastSide | None
+    )  # as `after`, and with all of these minutes; None: there are none
 
 
 Work = Callable[[], Forecast]
@@ -109,30 +115,35 @@ def compare(
     Args:
         end: UTC epoch ms.
         max_runs: of each forecast.
-        do: how the forecasts are made, which do not depend on each other: those with even places
-            are of things as they are.
+        do: how forecasts are made that do not depend on each other.
     """
     wished = end
     other, planned = changed(situation, changes), PlannedFires()
 
-    def forecasts(until: int) -> Sequence[Forecast]:
+    def forecasts(until: int, *of: ForecastSituation) -> Sequence[Forecast]:
         return do(
             [
                 Simulation(
-                    of, end=until, seed=seed, slow=slow, max_runs=max_runs, planned=planned
+                    each, end=until, seed=seed, slow=slow, max_runs=max_runs, planned=planned
                 ).run
                 for slow in (False, True)
-                for of in (situation, other)
+                for each in of
             ]
         )
 
-    made = forecasts(wished)
+    made = forecasts(wished, situation, other)
     while any(each.end != made[0].end for each in made):  # one of them had too many runs
-        made = forecasts(min(each.end for each in made))
+        made = forecasts(min(each.end for each in made), situation, other)
     before, after, slow_before, slow_after = made
     end = before.end
     named = {change_job for each in changes if (change_job := getattr(each, "job_id", None))}
-    differences = _differences(before, after, named)
+    differences = _differences(situation, before, after, named)
+    spread = proposals(other, after, named)
+    with_spread = None
+    if spread:
+        usual, slow = forecasts(end, spread_out(other, spread))
+        if usual.end == slow.end == end:
+            with_spread = _side(usual, slow)
     return ForecastComparison(
         start=before.start,
         end=end,
@@ -144,7 +155,8 @@ def compare(
         fires_gone=sum(each.fires_gone for each in differences),
         fires_new=sum(each.fires_new for each in differences),
         basis=_basis(situation),
-        spread=proposals(other, after, named),
+        spread=spread,
+        with_spread=with_spread,
     )
 
 
@@ -168,15 +180,19 @@ def _side(usual: Forecast, slow: Forecast) -> ForecastSide:
     )
 
 
-def _differences(before: Forecast, after: Forecast, named: set[int]) -> list[JobDifference]:
+def _differences(
+    situation: ForecastSituation, before: Forecast, after: Forecast, named: set[int]
+) -> list[JobDifference]:
     """Of each job with one; those that the change names first, then by how much they change."""
     old = {each.job_id: each for each in before.jobs}
     new = {each.job_id: each for each in after.jobs}
+    measured = {job.id: job.measured for job in situation.jobs}
     found = []
     for job_id in sorted(old.keys() | new.keys() | before.fires.keys() | after.fires.keys()):
         fires, others = set(before.fires.get(job_id, ())), set(after.fires.get(job_id, ()))
         gone, come = sorted(fires - others), sorted(others - fires)
         one, two = old.get(job_id), new.get(job_id)
+        runs = measured.get(job_id, ())
         if one == two and not gone and not come and job_id not in named:
             continue
         found.append(
@@ -189,6 +205,9 @@ def _differences(before: Forecast, after: Forecast, named: set[int]) -> list[Job
                 first_gone=tuple(gone[:MAX_INSTANTS]),
                 first_new=tuple(come[:MAX_INSTANTS]),
                 starves=one is not None and one.children > 0 and (two is None or two.children == 0),
+                measured_runs=len(runs),
+                duration_p50_ms=quantile_ms(runs, 0.5) if runs else None,
+                duration_p95_ms=quantile_ms(runs, 0.95) if runs else None,
             )
         )
     return sorted(found, key=lambda each: (each.job_id not in named, -_weight(each), each.job_id))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 
+import msgspec
+
+from tickwheel_admin.domain.forecast.changes import edited
 from tickwheel_admin.domain.forecast.draws import assumed_ms, quantile_ms
 from tickwheel_admin.domain.forecast.simulation import Forecast
 from tickwheel_admin.domain.forecast.situation import ForecastJob, ForecastSituation
@@ -58,6 +61,24 @@ def proposals(
                 if proposal is not None:
                     found.append(proposal)
     return tuple(found)
+
+
+def spread_out(situation: ForecastSituation, proposed: Iterable[Proposal]) -> ForecastSituation:
+    """The situation with all of these minutes as well."""
+    expressions = {(each.job_id, each.trigger): each.expression for each in proposed}
+    moved = {job_id for job_id, _ in expressions}
+
+    def spread(job: ForecastJob) -> ForecastJob:
+        triggers = tuple(
+            spec
+            if (expression := expressions.get((job.id, index))) is None
+            else msgspec.structs.replace(spec, expression=expression)
+            for index, spec in enumerate(job.config.triggers)
+        )
+        return edited(job, replace(job.config, triggers=triggers), situation)
+
+    jobs = tuple(spread(job) if job.id in moved else job for job in situation.jobs)
+    return replace(situation, jobs=jobs)
 
 
 def minute_of(spec: CronSpec) -> int | None:

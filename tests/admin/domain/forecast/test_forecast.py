@@ -270,3 +270,6 @@ def test_a_better_minute_is_proposed_for_a_job_of_the_peak() -> None:
     better = compared(situation(*crowd, mine), JobEdit(job_id=9, config=moved))
     assert better.after.late < better.before.late
     assert not better.spread
+    # What the answer tells of its own proposals is what asking with them says.
+    assert told.with_spread == better.after
+    assert better.with_spread is None

@@ -80,6 +80,8 @@ def _ask(call: Invocation) -> int:
     call.printer.one(found, _ROWS, sections=sections)
     if call.printer.is_for_people:
         call.printer.line("")
+        if found["with_spread"] is not None:
+            call.printer.line(visible(_spread(found)))
         call.printer.line(visible(_basis(found["basis"])))
         if found["truncated"]:
             call.printer.line(f"It ends early, at {local_time(found['end'], None)}: too many runs.")
@@ -143,6 +145,18 @@ def _sentence(found: Item) -> str:
     if not told:
         return "Nothing that would be noticed changes."
     return f"With this, {', '.join(told)}."
+
+
+def _spread(found: Item) -> str:
+    """What the better minutes would bring."""
+    after, spread = found["after"], found["with_spread"]
+    delay = _delay("start_delay_p95_seconds")
+    return (
+        f"With the better minutes: start delay of 95 of 100 {delay(spread)} instead of"
+        f" {delay(after)}, all slots in use for {length(spread['full_seconds'] * 1000)} instead of"
+        f" {length(after['full_seconds'] * 1000)}, {spread['late']} runs more than a minute late"
+        f" instead of {after['late']}."
+    )
 
 
 def _basis(basis: Item) -> str:

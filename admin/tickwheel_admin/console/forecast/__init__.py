@@ -1,0 +1,1 @@
+"""What if: forecasts of changes that are not saved."""
