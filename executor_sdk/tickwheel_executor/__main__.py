@@ -39,10 +39,18 @@ def main() -> int:
         os.environ.setdefault(setting, value)
     module, _, name = args.app.partition(":")
     sys.path.insert(0, os.getcwd())
-    with contextlib.redirect_stdout(sys.stderr):  # what its modules print is no part of the JSON
-        found = getattr(importlib.import_module(module), name or "executor", None)
+    name = name or "executor"
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # what modules print is no part of the JSON
+            found = getattr(importlib.import_module(module), name, None)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # one that the service itself imports; the trace says where
+        sys.stderr.write(f"No module named {error.name!r} in {os.getcwd()}, or installed.\n")
+        return 2
     if not isinstance(found, Executor):
-        parser.error(f"{args.app} is no Executor")
+        sys.stderr.write(f"{module} has no Executor that is called {name}.\n")
+        return 2
     json.dump(description(found), sys.stdout, indent=1, ensure_ascii=False)
     sys.stdout.write("\n")
     return 0

@@ -31,8 +31,9 @@ def _run(words: Sequence[str]) -> int:
     if words[:1] == ["cron"]:
         # It needs no server, and starts in a fraction of the time without one.
         from tickwheel_admin.cli import cron
+        from tickwheel_admin.cli.parser import CommandParser
 
-        parser = argparse.ArgumentParser(prog="tickwheel")
+        parser: argparse.ArgumentParser = CommandParser(prog="tickwheel")
         cron.register(parser.add_subparsers(metavar="COMMAND", required=True))
         args = parser.parse_args(words)
         code: int = args.run(args)

@@ -6,6 +6,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+import structlog
+
 from tickwheel_admin import __version__
 from tickwheel_admin.cli import (
     audit,
@@ -25,6 +27,7 @@ from tickwheel_admin.cli.common import Failure
 from tickwheel_admin.cli.doctor import command as doctor
 from tickwheel_admin.cli.parser import CommandParser
 from tickwheel_admin.config import ConfigError
+from tickwheel_admin.log_setup import redact_secrets
 
 _EXAMPLES = """\
 examples:
@@ -60,6 +63,12 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration; others are in docs
 def run(words: Sequence[str]) -> int:
     """Run a command and return its exit code."""
     args = make_parser().parse_args(words)
+    if not structlog.is_configured():  # `serve` says more of it
+        # The standard output is for what the command tells, which may be JSON for a program.
+        structlog.configure(
+            processors=[redact_secrets, *structlog.get_config()["processors"]],
+            logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+        )
     try:
         code: int = args.run(args)
     except ConfigError as error:

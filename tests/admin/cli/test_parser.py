@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +53,7 @@ def test_every_command_says_what_it_does_and_what_its_arguments_are() -> None:
         ("serve --prot=1", "tickwheel serve: unknown: --prot=1; did you mean --port?"),
         ("job show a b", "tickwheel job show: unknown: b\n"),
         ("--foo job list", "tickwheel: unknown: --foo\n"),
+        ("cron nxt", "tickwheel cron: there is no command 'nxt'; did you mean next?"),
         ("run start", "tickwheel run start: the following arguments are required: job\n"),
         (
             "job list --output xml",
@@ -72,3 +78,17 @@ def test_a_value_may_begin_with_a_dash_where_the_flag_has_such_values() -> None:
     parser = make_parser()
     assert parser.parse_args(["job", "list", "--sort", "-failure_rate"]).sort == "-failure_rate"
     assert parser.parse_args(["job", "list", "--sort=-name"]).sort == "-name"
+
+
+def test_logs_leave_the_standard_output_to_what_the_command_tells(tmp_path: Path) -> None:
+    environment = os.environ | {"TICKWHEEL_DATABASE_URL": "postgresql+psycopg://x@127.0.0.1:1/y"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tickwheel_admin.cli", "doctor", "--output", "json"],
+        env=environment | {"TICKWHEEL_DATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert "database.unavailable" in done.stderr
+    assert json.loads(done.stdout)["findings"][0]["check"] == "database.reach"

@@ -217,8 +217,8 @@ def test_handlers_of_a_service_are_read_from_its_module(
     assert "imported None" in told.err  # it has no use for the token
 
     for app, why in (
-        ("service:mail", "is no Executor"),
-        ("nowhere:executor", "No module named"),
+        ("service:mail", "service has no Executor that is called mail"),
+        ("nowhere:executor", "imported: No module named 'nowhere' in"),
         ("service.json", "cannot be read"),
     ):
         assert main(["check-handlers", app, "--executor", "billing"]) == 2
