@@ -55,6 +55,9 @@ async def show_job(request: web.Request) -> web.Response:
     workflow = head["config"].workflow
     if request.headers.get(SAME_HEADER) == str(head["job"].revision):
         workflow = None  # what the page shows of it is left as it is
+    job_names = {}
+    if workflow is not None:
+        job_names = await request.app[SERVICES].workflow_runs.job_names(actor, workflow)
     drawn = [item for item in counted_of(runs.items)[::-1] if item.run.started_at is not None]
     return await render(
         request,
@@ -72,7 +75,8 @@ async def show_job(request: web.Request) -> web.Response:
             "figures": figures_of(runs.items),
             "kept": kept if kept.kept or kept.updated_at is not None else None,
             "missed": _missed(head["config"]),
-            "workflow_graph": graph_of(workflow) if workflow is not None else None,
+            "workflow_graph": graph_of(workflow, job_names) if workflow is not None else None,
+            "step_jobs": job_names,
         },
     )
 

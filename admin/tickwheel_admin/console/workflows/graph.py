@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tickwheel_admin.console.frame.graphs import Graph, GraphLink, GraphNode, draw
 from tickwheel_admin.console.frame.i18n import gettext as _
@@ -12,14 +12,18 @@ from tickwheel_admin.domain.workflows.states import StepState
 from tickwheel_admin.services.workflows.steps import StepView, WorkflowView
 
 
-def graph_of(workflow: Workflow) -> Graph:
-    """The graph of a job; its nodes lead to the lines of its steps on the same page."""
+def graph_of(workflow: Workflow, job_names: Mapping[str, str]) -> Graph:
+    """The graph of a job; its nodes lead to the lines of its steps on the same page.
+
+    Args:
+        job_names: of the jobs that steps run, by step.
+    """
     nodes = [
         GraphNode(
             key=step.key,
             name=step.key,
-            told=labels.kind_text(step),
-            spoken=labels.spoken(step),
+            told=labels.kind_text(step, job_names.get(step.key)),
+            spoken=labels.spoken(step, job_name=job_names.get(step.key)),
             href=f"#step-{step.key}",
         )
         for step in workflow.steps

@@ -23,13 +23,21 @@ from tickwheel_admin.domain.workflows.states import StepState, place_of
 from tickwheel_admin.services.workflows.steps import StepView
 
 
-def kind_text(step: Step) -> str:
-    """What a step does."""
+def kind_text(step: Step, job_name: str | None = None) -> str:
+    """What a step does.
+
+    Args:
+        job_name: of the job or workflow that it runs; None: it is not for the reader, or gone.
+    """
     match step.body:
         case HandlerStep(handler=handler):
             return handler
         case ScriptStep(script=script):
             return _("Script (%(language)s)") % {"language": script.language}
+        case JobStep() if job_name is not None:
+            return _("Job %(name)s") % {"name": job_name}
+        case SubWorkflow() if job_name is not None:
+            return _("Workflow %(name)s") % {"name": job_name}
         case JobStep(job_id=job_id):
             return _("Job #%(id)s") % {"id": job_id}
         case SubWorkflow(job_id=job_id):
@@ -115,11 +123,11 @@ def told(view: StepView) -> str:
     return word
 
 
-def spoken(step: Step, view: StepView | None = None) -> str:
+def spoken(step: Step, view: StepView | None = None, *, job_name: str | None = None) -> str:
     """A step for who cannot see its picture: "step load, running, 3 of 10 items"."""
     parts = [_("step %(key)s") % {"key": step.key}]
     if view is None:
-        parts.append(kind_text(step))
+        parts.append(kind_text(step, job_name))
     else:
         status = view.status
         parts.append(state_name(view).lower())

@@ -19,7 +19,7 @@ from tickwheel_admin.domain.errors import Problem
 from tickwheel_admin.domain.fields import is_clean
 from tickwheel_admin.domain.jobs.children import MAX_CHILDREN
 from tickwheel_admin.domain.users.user import Actor, Permission
-from tickwheel_admin.domain.workflows.graph import MAX_STEPS
+from tickwheel_admin.domain.workflows.graph import MAX_STEPS, JobStep, SubWorkflow, Workflow
 from tickwheel_admin.services.lists.scope import visible_executors
 from tickwheel_admin.store.executors.executors import executor_ids, executor_names
 from tickwheel_admin.store.jobs.child_links import named_jobs
@@ -102,6 +102,20 @@ def with_names(
         return shown
 
     return {**raw, "workflow": {**workflow, "steps": [named(step) for step in steps]}}
+
+
+def names_of_step_jobs(conn: sa.Connection, actor: Actor, workflow: Workflow) -> dict[str, str]:
+    """The names of the jobs and workflows that steps run, by step; only what the actor may see."""
+    if not workflow.job_ids:
+        return {}
+    jobs = named_jobs(conn, set(workflow.job_ids))
+    return {
+        step.key: job.name
+        for step in workflow.steps
+        if isinstance(step.body, JobStep | SubWorkflow)
+        and (job := jobs.get(step.body.job_id)) is not None
+        and actor.may(Permission.VIEW, job.executor_id)
+    }
 
 
 class _Names:

@@ -31,6 +31,7 @@ from tickwheel_admin.services.lists.paging import (
 )
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.services.runs.details import visible_item
+from tickwheel_admin.services.workflows.names import names_of_step_jobs
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.jobs.jobs import get_config
 from tickwheel_admin.store.workflows.steps import read_step_rows, readable_steps, with_all_steps
@@ -66,6 +67,7 @@ class StepView:
     is_critical: bool  # the length of the whole hangs on it
     tries: tuple[StepTry, ...] = ()  # attempts of its run that others followed, oldest first
     work_began_at: int | None = None  # of its run's newest attempt, or of its first item
+    job_name: str | None = None  # of the job or workflow that it runs, if the reader may see it
 
     @property
     def message(self) -> str | None:
@@ -102,6 +104,12 @@ class WorkflowRuns:
             NotFound: a run that is gone, that the caller may not see, or of no workflow.
         """
         return await self._store.read(read_workflow, actor, run_id)
+
+    async def job_names(self, actor: Actor, workflow: Workflow) -> dict[str, str]:
+        """The names of the jobs that steps run, by step; only what the caller may see."""
+        if not workflow.job_ids:
+            return {}
+        return await self._store.read(names_of_step_jobs, actor, workflow)
 
     async def items(
         self,
@@ -160,6 +168,7 @@ def read_workflow(conn: sa.Connection, actor: Actor, run_id: int) -> WorkflowVie
     with_items = [step.step_index for step in steps if step.items and step.step_index not in hidden]
     begun = first_items(conn, run_id, with_items)
     critical = set(critical_path(workflow, steps))
+    job_names = names_of_step_jobs(conn, actor, workflow)
     return WorkflowView(
         run=run,
         workflow=workflow,
@@ -176,6 +185,7 @@ def read_workflow(conn: sa.Connection, actor: Actor, run_id: int) -> WorkflowVie
                 work_began_at=begun.get(status.step_index, status.started_at)
                 if status.run_id is None
                 else _work_began_at(status, runs, tries),
+                job_name=job_names.get(step.key),
             )
             for step, status in zip(workflow.steps, steps, strict=True)
         ),

@@ -58,6 +58,13 @@ async def test_pages_of_a_workflow(tmp_path: Path) -> None:
         assert "<title>step convert, convert</title>" in page
         assert "has failed" in page
 
+        of_job = {"name": "nightly", "workflow": {"steps": [{"key": "load", "job": plain}]}}
+        nightly = await services.jobs.create(COMMAND_LINE, executor.id, of_job)
+        night = await services.jobs.run_now(COMMAND_LINE, nightly)
+        page = await text_of(application, f"/jobs/{nightly}")
+        assert page.count("Job plain") == 3  # in the graph, to be spoken, and in the list
+        assert "Job plain" in await text_of(application, f"/runs/{night}")
+
         run_id = await services.jobs.run_now(COMMAND_LINE, job_id)
         item = await services.jobs.run_now(COMMAND_LINE, plain)
         page = await text_of(application, f"/runs/{run_id}")

@@ -20,6 +20,7 @@ from tickwheel_admin.services.jobs.yaml import from_yaml, to_yaml
 from tickwheel_admin.services.runs.edits import RetryRevision
 from tickwheel_admin.services.workflows.hidden_jobs import MAX_NAME_CHARS
 from tickwheel_admin.services.workflows.names import with_ids
+from tickwheel_admin.services.workflows.steps import WorkflowRuns
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.ids import Ids
 
@@ -130,6 +131,9 @@ async def test_yaml_names_jobs_and_executors(world: World, executor_id: int) -> 
     stranger = actor_with(Role.VIEWER, executor_id)  # sees ids of what is not for them
     steps = (await world.jobs.get(stranger, job_id)).raw["workflow"]["steps"]
     assert [step.get("job", step.get("executor")) for step in steps] == ["mine", theirs, other_id]
+    runs = WorkflowRuns(world.database)
+    assert await runs.job_names(ADMIN, workflow) == {"a": "mine", "b": "theirs"}
+    assert await runs.job_names(stranger, workflow) == {"a": "mine"}
     assert parse_job(json.loads(json.dumps(detail.raw)) | raw | {"workflow": None, "handler": "x"})
 
 
