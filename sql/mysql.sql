@@ -340,6 +340,8 @@ CREATE TABLE self_audit_hour (
     expected BIGINT NOT NULL,
     happened BIGINT NOT NULL,
     explained MEDIUMTEXT NOT NULL,
+    fires BIGINT NOT NULL,
+    absent MEDIUMTEXT NOT NULL,
     missing BIGINT NOT NULL,
     doubled BIGINT NOT NULL,
     late BIGINT NOT NULL,

@@ -340,6 +340,8 @@ CREATE TABLE self_audit_hour (
     expected BIGINT NOT NULL,
     happened BIGINT NOT NULL,
     explained TEXT NOT NULL,
+    fires BIGINT NOT NULL,
+    absent TEXT NOT NULL,
     missing BIGINT NOT NULL,
     doubled BIGINT NOT NULL,
     late BIGINT NOT NULL,

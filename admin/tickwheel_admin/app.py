@@ -74,6 +74,9 @@ from tickwheel_admin.services.overview.list_counts import ListCounts
 from tickwheel_admin.services.overview.service import Overview
 from tickwheel_admin.services.overview.trends import TrendFigures
 from tickwheel_admin.services.pools.service import Pools
+from tickwheel_admin.services.proof.export import ProofExport
+from tickwheel_admin.services.proof.keys import ProofKeys
+from tickwheel_admin.services.proof.service import Proofs
 from tickwheel_admin.services.runs.events import RunEventFeed
 from tickwheel_admin.services.runs.purge import Purge
 from tickwheel_admin.services.runs.service import Runs
@@ -148,6 +151,7 @@ def create_services(
     """The use cases over a store; tests pass cheaper password parameters."""
     ids, events = ids or Ids(store), Events()
     cipher = cipher or Cipher()
+    proofs, proof_keys = Proofs(store), ProofKeys(store, ids, cipher)
     jobs = Jobs(store, ids, events)
     passwords = passwords or Passwords()
     logins = Logins(store, ids, events, passwords)
@@ -205,6 +209,9 @@ def create_services(
         deliveries=Deliveries(store, ids, events),
         audit=AuditLog(store),
         self_audit=SelfAuditLog(store),
+        proofs=proofs,
+        proof_keys=proof_keys,
+        proof_export=ProofExport(proofs, proof_keys),
         system=System(store, ids, events),
     )
 

@@ -26,6 +26,7 @@ from tickwheel_admin.cli.client import commands as client
 from tickwheel_admin.cli.common import Failure
 from tickwheel_admin.cli.doctor import command as doctor
 from tickwheel_admin.cli.parser import CommandParser
+from tickwheel_admin.cli.proofs import verify
 from tickwheel_admin.config import ConfigError
 from tickwheel_admin.log_setup import redact_secrets
 
@@ -51,6 +52,7 @@ with a server and an API token, from any machine:
                                       secret, alarm, failure: `tickwheel job --help` has examples
   tickwheel run start EXECUTOR/JOB --wait --follow
                                       the exit code says how it ended
+  tickwheel verify FILE --key KEY     whether the file of a proof is genuine; asks no server
   tickwheel backfill preview EXECUTOR/JOB --from 7d --to 1d
                                       which fires of the past would run
   tickwheel top                       what runs and waits, live
@@ -105,6 +107,7 @@ def make_parser() -> argparse.ArgumentParser:
         imports,
         scripts,
         secret_key,
+        verify,
         client,
     ):
         module.register(commands)

@@ -34,6 +34,9 @@ from tickwheel_admin.services.overview.list_counts import ListCounts
 from tickwheel_admin.services.overview.service import Overview
 from tickwheel_admin.services.overview.trends import TrendFigures
 from tickwheel_admin.services.pools.service import Pools
+from tickwheel_admin.services.proof.export import ProofExport
+from tickwheel_admin.services.proof.keys import ProofKeys
+from tickwheel_admin.services.proof.service import Proofs
 from tickwheel_admin.services.runs.events import RunEventFeed
 from tickwheel_admin.services.runs.purge import Purge
 from tickwheel_admin.services.runs.service import Runs
@@ -117,6 +120,9 @@ class Services:
     deliveries: Deliveries
     audit: AuditLog
     self_audit: SelfAuditLog
+    proofs: Proofs
+    proof_keys: ProofKeys
+    proof_export: ProofExport
     system: System
 
     def close(self) -> None:

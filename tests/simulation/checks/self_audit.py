@@ -11,6 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tests.simulation.checks.proof import check_proof
 from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
 from tickwheel_admin.engine.maintenance.self_audit import HourResult, audit_triggers
@@ -26,12 +27,12 @@ def check_self_audit(database: SimDatabase, history: History, random: Random) ->
     if database.went_back:
         return
     times = _hours(database)
-    for found in _audit(database, times).found:
+    for found in _audit(database, times, history).found:
         history.violation(f"self-audit: trigger {found.trigger_id} at {found.at}: {found.what}")
     if history.violations:
         return
     _purge_some(database, random)
-    for found in _audit(database, times).found:
+    for found in _audit(database, times, history).found:
         history.violation(f"purged, trigger {found.trigger_id} at {found.at}: {found.what}")
     _tamper(database, times, history, random)
 
@@ -44,9 +45,10 @@ def _hours(database: SimDatabase) -> list[tuple[int, int]]:
     return [(at, min(at + HOUR_MS, now)) for at in range(first, now, HOUR_MS)]
 
 
-def _audit(database: SimDatabase, times: list[tuple[int, int]]) -> HourResult:
+def _audit(database: SimDatabase, times: list[tuple[int, int]], history: History) -> HourResult:
     def audit(conn: sa.Connection) -> HourResult:
         result = HourResult()
+        audits: dict[int, HourResult] = {}
         for begin, end in times:
             ids = {*trigger_ids(conn, 0, limit=1_000), *ended_ids(conn, since=begin)}
             part = audit_triggers(conn, ids, begin=begin, end=end)
@@ -55,6 +57,8 @@ def _audit(database: SimDatabase, times: list[tuple[int, int]]) -> HourResult:
                 assert count.expected == told, "the counts do not add up"
                 result.counts[executor_id].add(count)
             result.found += part.found
+            audits[begin] = part
+        check_proof(conn, audits, times, history)
         return result
 
     return database.transact(audit, commit=False)
@@ -103,7 +107,10 @@ def _tamper(
         conn.execute(sa.insert(run).values(row))
 
     database.transact(tamper, commit=True)
-    found = {(each.trigger_id, each.at, each.what.value) for each in _audit(database, times).found}
+    found = {
+        (each.trigger_id, each.at, each.what.value)
+        for each in _audit(database, times, history).found
+    }
     for fire, what in ((gone, "missing"), (twice, "doubled")):
         if (fire.trigger_id, fire.scheduled_at, what) not in found:
             history.violation(

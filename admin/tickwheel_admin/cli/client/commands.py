@@ -32,6 +32,7 @@ GROUPS: Final = {
     "alarm": "alarms",
     "failure": "failures",
     "trends": "trends",
+    "proof": "proof",
     "what-if": "what_if",
     "top": "top",
     "mcp": "mcp",

@@ -100,6 +100,7 @@ def action_labels() -> dict[str, str]:
         "executor.secret_replaced": _("Secret of an executor replaced"),
         "executor.secret_deleted": _("Secret of an executor deleted"),
         "secret_key.rotated": _("Secrets encrypted with another key"),
+        "proof_key.created": _("Key that signs proofs made"),
         "executor.code_jobs_set": _("Rule for declared jobs set"),
         "executor.scripts_allowed": _("Scripts allowed on an executor"),
         "executor.scripts_forbidden": _("Scripts forbidden on an executor"),

@@ -65,11 +65,17 @@ class LedgerDifference:
 
 @dataclass(slots=True, kw_only=True)
 class AuditCount:
-    """What an hour comes to; expected = happened + explained + missing."""
+    """What an hour comes to.
+
+    Two sums hold. expected = happened + explained + missing; and
+    expected + surplus = fires + absent + missing, which later moves of runs do not change.
+    """
 
     expected: int = 0
     happened: int = 0
     explained: Counter[str] = field(default_factory=Counter)
+    fires: int = 0  # runs of fires that the ledger has, whatever became of them
+    absent: Counter[str] = field(default_factory=Counter)  # explained, and there is no run
     differences: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -77,11 +83,18 @@ class AuditCount:
         """Instants without a run and without a reason."""
         return self.differences[DifferenceKind.MISSING]
 
+    @property
+    def surplus(self) -> int:
+        """Runs for instants that were not expected, or have one already."""
+        return self.fires + self.absent.total() + self.missing - self.expected
+
     def add(self, other: AuditCount) -> None:
         """Count another trigger in."""
         self.expected += other.expected
         self.happened += other.happened
         self.explained.update(other.explained)
+        self.fires += other.fires
+        self.absent.update(other.absent)
         self.differences.update(other.differences)
 
 
@@ -192,10 +205,12 @@ class _Comparison:
             self._differ(at, DifferenceKind.MISSING)
         else:
             self.count.explained[reason] += 1
+            self.count.absent[reason] += 1
 
     def _take(self, at: int) -> None:
         """Count what the ledger has for an instant."""
         first, *more = sorted(self._fires[at], key=lambda fire: fire.created_at)
+        self.count.fires += 1 + len(more)
         if not self._is_possible(first):
             self._differ(at, DifferenceKind.UNEXPLAINED)
             return

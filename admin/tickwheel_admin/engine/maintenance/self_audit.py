@@ -280,7 +280,7 @@ def _add_strangers(result: HourResult, fires: Iterable[LedgerFire]) -> None:
     """Fires of a trigger that there never was."""
     for fire in fires:
         what = DifferenceKind.UNEXPLAINED
-        count = AuditCount()
+        count = AuditCount(fires=1)
         count.differences[what] += 1
         result.add(fire.executor_id, count)
         result.found.append(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+PURPOSE_OF_PROOF_KEY = "proof_key.private"  # of the key that signs proofs
+
 
 def purpose_of_secret(executor_id: int, name: str) -> str:
     """Of a secret of an executor."""

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.services.secrets.cipher import Cipher, SecretUnreadable
 from tickwheel_admin.services.secrets.purposes import (
+    PURPOSE_OF_PROOF_KEY,
     purpose_of_channel,
     purpose_of_secret,
     purpose_of_xxl_token,
@@ -15,6 +16,7 @@ from tickwheel_admin.services.secrets.purposes import (
 from tickwheel_admin.store.alarms.channels import list_channels
 from tickwheel_admin.store.executors.executors import executor_names
 from tickwheel_admin.store.executors.secrets import page_secrets
+from tickwheel_admin.store.proof.keys import read_proof_key
 from tickwheel_admin.store.xxl_job.executors import read_xxl_executors
 
 _PAGE = 500
@@ -47,3 +49,5 @@ def _stored(conn: sa.Connection) -> Iterator[tuple[int, str, str, str]]:
     for channel in list_channels(conn, limit=_MAX_CHANNELS):
         if channel.secrets is not None:
             yield 0, f"channel {channel.name}", channel.secrets, purpose_of_channel(channel.id)
+    if (key := read_proof_key(conn)) is not None:
+        yield 0, "key that signs proofs", key.private, PURPOSE_OF_PROOF_KEY

@@ -17,6 +17,7 @@ from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.transactions import AuditedTransactions, AuditEntry
 from tickwheel_admin.services.secrets.cipher import Cipher, SecretUnreadable
 from tickwheel_admin.services.secrets.purposes import (
+    PURPOSE_OF_PROOF_KEY,
     purpose_of_channel,
     purpose_of_secret,
     purpose_of_xxl_token,
@@ -27,10 +28,12 @@ from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.executors.admins import live_admin_statuses
 from tickwheel_admin.store.executors.executors import executor_names
 from tickwheel_admin.store.executors.secrets import encrypt_secret_anew, page_secrets
+from tickwheel_admin.store.proof.keys import encrypt_proof_key_anew, read_proof_key
 from tickwheel_admin.store.xxl_job.executors import encrypt_token_anew, read_xxl_executors
 
 BATCH = 100  # secrets of one transaction
 MAX_CHANNELS = 10_000
+PROOF_KEY_NAME = "key that signs proofs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +118,12 @@ class KeyRotation:
         tokens = await self._store.run(self._tokens)
         counts.anew, counts.kept = counts.anew + tokens.anew, counts.kept + tokens.kept
         unreadable += tokens.unreadable
-        channels = await self._store.run(self._channels)
-        counts.anew, counts.kept = counts.anew + channels.anew, counts.kept + channels.kept
-        told(counts.anew + counts.kept + len(unreadable) + len(channels.unreadable))
+        others = await self._store.run(self._channels)
+        counts.anew, counts.kept = counts.anew + others.anew, counts.kept + others.kept
+        proof_key = await self._store.run(self._proof_key)
+        counts.anew, counts.kept = counts.anew + proof_key.anew, counts.kept + proof_key.kept
+        others.unreadable += proof_key.unreadable
+        told(counts.anew + counts.kept + len(unreadable) + len(others.unreadable))
         keys = await self._store.read(_keys_of_admins)
         names = await self._store.read(executor_names, {each for each, _ in unreadable})
         report = RotationReport(
@@ -126,7 +132,7 @@ class KeyRotation:
             kept=counts.kept,
             unreadable=[
                 *(f"{names.get(each, each)}: {what}" for each, what in unreadable),
-                *(what for _, what in channels.unreadable),
+                *(what for _, what in others.unreadable),
             ],
             behind={name: ids[0] for name, ids in sorted(keys.items()) if ids and ids[0] != key_id},
             not_known=_not_known(keys),
@@ -173,6 +179,15 @@ class KeyRotation:
             ciphertext = page.look_at(self._cipher, each.secrets, purpose, what)
             if ciphertext is not None:
                 encrypt_channel_anew(conn, each, secrets=ciphertext)
+        return page
+
+    def _proof_key(self, conn: sa.Connection) -> _Page:
+        page = _Page(last=None)
+        if (key := read_proof_key(conn)) is not None:
+            what = (0, PROOF_KEY_NAME)
+            private = page.look_at(self._cipher, key.private, PURPOSE_OF_PROOF_KEY, what)
+            if private is not None:
+                encrypt_proof_key_anew(conn, key, private=private)
         return page
 
 

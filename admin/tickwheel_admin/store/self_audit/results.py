@@ -43,6 +43,8 @@ class AuditedHour:
     expected: int
     happened: int
     explained: Mapping[str, int]  # by reason
+    fires: int  # runs that the ledger had
+    absent: Mapping[str, int]  # by reason: explained, and there was no run
     missing: int
     doubled: int
     late: int
@@ -128,6 +130,8 @@ def write_hour(
             "expected": count.expected,
             "happened": count.happened,
             "explained": json.dumps(dict(sorted(count.explained.items()))),
+            "fires": count.fires,
+            "absent": json.dumps(dict(sorted(count.absent.items()))),
             **{each.value: count.differences[each] for each in DifferenceKind},
             "triggers": len(triggers),
             "audited": len(audited),
@@ -248,7 +252,16 @@ def read_hours(
         )
         .order_by(_HOUR.hour_at, _HOUR.executor_id)
     )
-    return [AuditedHour(**{**row._mapping, "explained": json.loads(row.explained)}) for row in rows]
+    return [
+        AuditedHour(
+            **{
+                **row._mapping,
+                "explained": json.loads(row.explained),
+                "absent": json.loads(row.absent),
+            }
+        )
+        for row in rows
+    ]
 
 
 def read_differences(

@@ -135,9 +135,16 @@ async def test_figures_of_the_installation(world: World) -> None:
         }  # fmt: skip
         world.change(sa.insert(tables.self_audit_difference).values(difference))
     counts = dict.fromkeys(
-        ("expected", "happened", "missing", "doubled", "late", "unexplained", "triggers"), 0
+        ("expected", "happened", "fires", "missing", "doubled", "late", "unexplained", "triggers"),
+        0,
     )
-    hour = counts | {"executor_id": 0, "explained": "{}", "audited": 0, "audited_at": 1}
+    hour = counts | {
+        "executor_id": 0,
+        "explained": "{}",
+        "absent": "{}",
+        "audited": 0,
+        "audited_at": 1,
+    }
     for hour_at in (3_600_000, 7_200_000):
         world.change(sa.insert(tables.self_audit_hour).values(hour | {"hour_at": hour_at}))
 

@@ -49,6 +49,8 @@ from tickwheel_admin.store.overview import (
 from tickwheel_admin.store.overview.job_figures import look_at_jobs
 from tickwheel_admin.store.pools.holders import pools_now
 from tickwheel_admin.store.pools.slots import end_uses, pools_waited_for
+from tickwheel_admin.store.proof import ledger as proven
+from tickwheel_admin.store.proof import names as proven_names
 from tickwheel_admin.store.runs import (
     attempts,
     checkpoints,
@@ -145,8 +147,8 @@ RUN_STAT_NUMBERS = (
 )  # fmt: skip
 HOURS = [1_699_999_200_000 + n * run_stats.HOUR_MS for n in range(200)]
 AUDITED_NUMBERS = (
-    "expected", "happened", "missing", "doubled", "late", "unexplained", "triggers", "audited",
-    "audited_at",
+    "expected", "happened", "fires", "missing", "doubled", "late", "unexplained", "triggers",
+    "audited", "audited_at",
 )  # fmt: skip
 PERIODS = 5_000
 PERIODS_END = PERIODS
@@ -1101,6 +1103,47 @@ QUERIES = [
         ("primary",),
     ),
     Query(
+        "fires of an hour that is proven",
+        lambda c, now: proven.page_fires(
+            c,
+            from_at=1_700_000_010_000,
+            to_at=1_700_000_030_000,
+            executors=None,
+            after=proven.FirePosition(scheduled_at=1_700_000_020_000, run_id=1_020_000),
+            limit=50,
+        ),
+        ("ix_run_recent",),
+    ),
+    Query(
+        "exceptions of executors in an hour that is proven",
+        lambda c, now: proven.page_exceptions(
+            c,
+            from_at=1_700_000_010_000,
+            to_at=1_700_000_030_000,
+            executors={1, 2},
+            late_ms=60_000,
+            limit=50,
+        ),
+        ("ix_run_recent",),
+    ),
+    Query(
+        "what the audit counted of an hour that is proven",
+        lambda c, now: proven.audited_sums(
+            c, from_at=HOURS[-1], to_at=HOURS[-1] + 1, executors={1}
+        ),
+        ("primary",),
+    ),
+    Query(
+        "whether runs of an hour were purged",
+        lambda c, now: proven.why_gone(c, PERIODS_END - 10),
+        ("ix_run_purge_to",),
+    ),
+    Query(
+        "owners of jobs",
+        lambda c, now: proven_names.jobs_with_owners(c, [3, 4]),
+        ("primary",),
+    ),
+    Query(
         "differences that stand",
         lambda c, now: audit_results.open_differences(c, found_after=4_990, limit=50),
         ("ix_self_audit_difference_open",),
@@ -1580,7 +1623,12 @@ def _period(n: int) -> dict[str, Any]:
 
 def _audited(hour_at: int, executor_id: int) -> dict[str, Any]:
     counts = dict.fromkeys(AUDITED_NUMBERS, 1)
-    return {"hour_at": hour_at, "executor_id": executor_id, "explained": "{}"} | counts
+    return {
+        "hour_at": hour_at,
+        "executor_id": executor_id,
+        "explained": "{}",
+        "absent": "{}",
+    } | counts
 
 
 def _difference(n: int) -> dict[str, Any]:

@@ -329,6 +329,8 @@ def upgrade() -> None:
         sa.Column("expected", sa.BigInteger, nullable=False),
         sa.Column("happened", sa.BigInteger, nullable=False),
         sa.Column("explained", LongText, nullable=False),
+        sa.Column("fires", sa.BigInteger, nullable=False),
+        sa.Column("absent", LongText, nullable=False),
         sa.Column("missing", sa.BigInteger, nullable=False),
         sa.Column("doubled", sa.BigInteger, nullable=False),
         sa.Column("late", sa.BigInteger, nullable=False),

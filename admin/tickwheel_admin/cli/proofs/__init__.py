@@ -1,0 +1,1 @@
+"""Files of proofs, which are verified without a server."""

@@ -1,0 +1,1 @@
+"""Proofs of a period, for people and as a signed file."""
