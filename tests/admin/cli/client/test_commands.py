@@ -327,6 +327,7 @@ async def test_a_backfill_from_its_preview_to_its_cancel(command: Command) -> No
     assert "left               31" in await command(f"backfill show {backfill}")
 
     none = "--from 2026-03-01T00:30Z --to 2026-03-01T00:31Z"
+    assert "no instant in this time" in await command(f"backfill preview report {none}")
     assert "no instant" in await command(f"backfill start report {none}", code=1)
     assert "parallel" in await command(f"backfill start report {march} --parallel 101", code=1)
 

@@ -89,6 +89,9 @@ _PREVIEW = (
     instant("first", "first_at"),
     instant("last", "last_at"),
 )
+_NO_INSTANT = """
+The trigger has no instant in this time. A fixed rate counts from when it was saved, unless it has
+an anchor or a start: give it an anchor in the past if older instants are wanted."""
 _INSTANTS = (instant("INSTANT", "at"), number("RUN", "run_id"), state("STATE", "state"))
 
 
@@ -194,7 +197,10 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
 def _preview(call: Invocation) -> None:
     body = _asked(call.args)
     job_id = names.job_id(call.api, call.args.job)
-    call.printer.one(call.api.post(f"/jobs/{job_id}/backfills/preview", body), _PREVIEW)
+    seen = call.api.post(f"/jobs/{job_id}/backfills/preview", body)
+    call.printer.one(seen, _PREVIEW)
+    if not seen["total"] and call.printer.is_for_people:
+        call.printer.line(_NO_INSTANT)
 
 
 def _start(call: Invocation) -> None:
