@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from tickwheel_admin.app import SECRET_KEY_FILE, create_cipher
 from tickwheel_admin.cli import main
@@ -112,3 +113,15 @@ def test_wrong_use_is_told(
         assert main(["db", "upgrade"]) == 0
     assert main(["backup", *words]) == 1
     assert told in capsys.readouterr().err
+
+
+def test_what_the_new_database_says_is_told_in_its_words(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_engine: object) -> None:
+        raise sa.exc.OperationalError("", {}, Exception(1045, "Access denied for user 'tickwheel'"))
+
+    monkeypatch.setattr("tickwheel_admin.cli.backups.move.upgrade", refuse)
+    assert main(["backup", "--move-to", f"sqlite:///{tmp_path / 'new.db'}"]) == 1
+    told = "tickwheel: the new database: Access denied for user 'tickwheel'\n"
+    assert capsys.readouterr().err == told

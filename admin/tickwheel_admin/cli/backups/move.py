@@ -191,7 +191,9 @@ def _prepare_schema(url: str) -> None:
     except SchemaError as error:
         raise Failure(f"the new database: {error}") from None
     except sa.exc.DBAPIError as error:
-        raise Failure(f"the new database: {str(error.orig).strip()}") from None
+        # Of MariaDB a number comes before its words.
+        words = error.orig.args[-1] if error.orig is not None and error.orig.args else error.orig
+        raise Failure(f"the new database: {str(words).strip()}") from None
     finally:
         engine.dispose()
 
