@@ -13,7 +13,7 @@ from tests.admin.cli.client.scripted import Scripted
 from tests.support.references.cli_reference import PAGE
 from tickwheel_admin.cli import main
 from tickwheel_admin.cli.client import exit_codes
-from tickwheel_admin.cli.client.completion.bash import bash_script
+from tickwheel_admin.cli.client.completion.bash import bash_script, zsh_script
 from tickwheel_admin.cli.client.completion.fish import fish_script
 from tickwheel_admin.cli.client.completion.tree import commands_of
 from tickwheel_admin.cli.commands import make_parser
@@ -79,6 +79,27 @@ def test_bash_runs_nothing_that_is_in_a_name(typed: str, wanted: str, tmp_path: 
     # What was completed names the job and does not run it, once it is entered.
     entered = typed[:1].strip("e") + wanted + typed[:1].strip("e")
     subprocess.run(["bash", "-c", f": {entered}"], check=True, timeout=30, cwd=tmp_path)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_zsh_quotes_names_as_bash_does(tmp_path: Path) -> None:
+    if shutil.which("zsh") is None:
+        return  # what it makes of the script is seen where it is installed
+    script = tmp_path / "complete.zsh"
+    names = "tickwheel() { echo 'shop/a$(touch ran)'; echo 'shop/c:d' }\n"
+    ask = '_tickwheel; print -rl -- "${COMPREPLY[@]}"\n'
+    words = "emulate -R ksh; COMP_WORDS=(tickwheel job show shop/); COMP_CWORD=3\n"
+    script.write_text(zsh_script(commands_of(make_parser())) + names + words + ask)
+    done = subprocess.run(
+        ["zsh", "-f", str(script)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+        cwd=tmp_path,
+    )
+    wanted = ["shop/a\\$\\(touch\\ ran\\)", "shop/c:d"]
+    assert (done.stdout.splitlines(), done.stderr) == (wanted, "")
     assert not (tmp_path / "ran").exists()
 
 
