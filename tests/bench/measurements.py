@@ -11,6 +11,7 @@ from tests.bench.scenarios.agent import agent_figures
 from tests.bench.scenarios.console import console_figures
 from tests.bench.scenarios.crowd import crowd
 from tests.bench.scenarios.flood import alarms_flood, flood
+from tests.bench.scenarios.forecast.what_if import what_if
 from tests.bench.scenarios.growth import growth_of_nodes, growth_of_old_runs, growth_of_triggers
 from tests.bench.scenarios.herd import herd, overdue
 from tests.bench.scenarios.idle import idle
@@ -251,6 +252,15 @@ MEASUREMENTS = (
         full=Amount(200, {"nodes": 10_000, "seconds": 60}),
         least=Size.FULL,
         not_on=(MYSQLCLIENT,),
+    ),
+    Measurement(
+        name="what_if",
+        what="a forecast of 2,000 jobs over 7 days: seconds, and what the admin feels of it",
+        where=Where.MACHINE,
+        measure=what_if,
+        quick=Amount(5, {"jobs": 200, "hours": 168, "asked": 3}),
+        usual=Amount(30, {"jobs": 2_000, "hours": 168, "asked": 5}),
+        full=Amount(100, {"jobs": 2_000, "hours": 168, "asked": 20}),
     ),
     Measurement(
         name="growth_old_runs",

@@ -27,6 +27,7 @@ from tickwheel_admin.store.executors.node_leases import expire_nodes
 from tickwheel_admin.store.executors.nodes import live_nodes
 from tickwheel_admin.store.failures.canaries import next_runs
 from tickwheel_admin.store.failures.good_runs import last_good_run
+from tickwheel_admin.store.forecast import situation as forecasts
 from tickwheel_admin.store.gitops import handler_uses
 from tickwheel_admin.store.gitops import managed as managed_objects
 from tickwheel_admin.store.jobs import declared as declared_jobs
@@ -36,6 +37,7 @@ from tickwheel_admin.store.jobs import jobs, last_outcomes, scripts
 from tickwheel_admin.store.jobs import kept_state as job_states
 from tickwheel_admin.store.jobs import pages as job_pages
 from tickwheel_admin.store.jobs import routing_memory as job_nodes
+from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.jobs.filters import JobFilter, JobSort
 from tickwheel_admin.store.jobs.kept_state import StateHolder
 from tickwheel_admin.store.lists import saved_views, suggestions
@@ -165,6 +167,9 @@ CANARY = CanaryRetry(
     since=1_700_000_000_000,
     before_at=1_700_000_039_000,
     before_id=9,
+)
+BESIDE: Any = SimpleNamespace(
+    config=SimpleNamespace(children=[SimpleNamespace(job_id=9)], pool=SimpleNamespace(pool_id=3))
 )
 
 QUERIES = [
@@ -1010,6 +1015,29 @@ QUERIES = [
         "runs of a job over a time",
         lambda c, now: job_trends.job_bucket(c, 1, now - 7 * 86_400_000, now),
         ("ix_run_of_job", "primary"),
+    ),
+    # Forecasts.
+    Query(
+        "what surrounds the jobs of a forecast",
+        lambda c, now: forecasts.read_surroundings(c, [1, 2]),
+        ("ix_run_due",),
+    ),
+    Query(
+        "jobs of a forecast with their last runs",
+        lambda c, now: forecasts.read_forecast_jobs(
+            c, [1, 2], after=7, limit=20, configs=JobConfigs(keep=100)
+        ),
+        ("primary", "ix_trigger_of_job", "ix_run_of_job"),
+    ),
+    Query(
+        "executors whose triggers follow a calendar",
+        lambda c, now: forecasts.executors_following(c, "calendar-3"),
+        ("ix_trigger_of_calendar",),
+    ),
+    Query(
+        "executors that share a pool or children with a job",
+        lambda c, now: forecasts.executors_beside(c, [BESIDE]),
+        ("ix_job_of_pool", "primary"),
     ),
     Query(
         "the first hour",
