@@ -13,7 +13,7 @@ from tickwheel_admin.services.forecast.service import ForecastHour, ForecastSide
 
 HEIGHT = 150  # of a chart
 MOST_COLUMNS = 48  # beyond, each stands for several hours
-LABELLED = 6  # of the columns, about so many have a label
+LABELLED = 6  # of the columns of hours, about so many have a label; of days, each has one
 SHOWN_INSTANTS = 3  # of the fires of a job that go or come
 HOURS_ANCHOR = "what-if-hours"
 
@@ -55,6 +55,8 @@ def drawn(found: WhatIf) -> dict[str, Any]:
     before, after, spread = compared.before, compared.after, compared.with_spread
     every = max(1, -(-len(before.hours) // MOST_COLUMNS))
     columns = len(before.hours[::every])
+    tells_days = len(before.hours) > MOST_COLUMNS
+    step = max(1, 24 // every) if tells_days else -(-columns // LABELLED)
     return {
         "compared": compared,
         "findings": _findings(found),
@@ -72,8 +74,8 @@ def drawn(found: WhatIf) -> dict[str, Any]:
             for both in [(before, after)]
             if any(most(each) for each in both)
         ],
-        "labelled": list(range(0, columns, -(-columns // LABELLED))) if columns else [],
-        "label_pattern": "minute" if len(before.hours) <= MOST_COLUMNS else "date",
+        "labelled": list(range(0, columns, step)) if columns else [],
+        "label_pattern": "date" if tells_days else "minute",
         "hours_of_both": list(zip(before.hours, after.hours, strict=False)),
         "hours_anchor": HOURS_ANCHOR,
         "shown_instants": SHOWN_INSTANTS,
