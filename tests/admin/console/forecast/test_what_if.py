@@ -10,11 +10,15 @@ import aiohttp
 import pytest
 import sqlalchemy as sa
 
+from tests.admin.domain.forecast.situations import DAY_MS, NOW, cron, job, situation
 from tests.admin.kit.routes import headers_of, logged_in
 from tests.admin.kit.served import Served, served
 from tests.support.polling import wait_until_async
 from tickwheel_admin.domain.errors import Unavailable
+from tickwheel_admin.domain.forecast.changes import JobEdit
+from tickwheel_admin.domain.forecast.comparison import compare
 from tickwheel_admin.domain.users.user import Grant, Role, everywhere
+from tickwheel_admin.services.forecast.service import WhatIf
 from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.web import client
@@ -143,3 +147,39 @@ async def test_a_refusal_stands_where_the_answer_would_and_a_reader_who_leaves_e
         with pytest.raises(asyncio.TimeoutError):
             await site.client.get(address, headers={**headers, **PART}, timeout=soon)
         await wait_until_async(ended.is_set)
+
+
+async def test_better_minutes_are_shown_with_what_they_bring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crowd = [job(number, cron("0 2 * * *"), lasts_ms=600_000) for number in range(1, 6)]
+    edit = JobEdit(job_id=1, config=crowd[0].config)
+    compared = compare(situation(*crowd), [edit], end=NOW + DAY_MS)
+    assert compared.with_spread is not None
+
+    async def found(*_: object, **__: object) -> WhatIf:
+        return WhatIf(
+            comparison=compared,
+            job_names={1: "a<b>"},
+            executor_ids=(1,),
+            left_out=2,
+            more_open_runs=True,
+        )
+
+    async with served(tmp_path) as site:
+        headers = headers_of(await logged_in(site, "vic", everywhere(Role.VIEWER)))
+        _, job_id = await job_of(site)
+        monkeypatch.setattr(type(site.services.forecasts), "what_if", found)
+        _, shown = await get(site, f"/what-if?change=pause&of={job_id}", {**headers, **PART})
+        (proposal,) = compared.spread
+        late = f"{compared.with_spread.late} runs start more than a minute late instead of"
+        for expected in (
+            "Spread the peak",
+            f"{proposal.minute} → <b>{proposal.new_minute}</b>",
+            proposal.expression,
+            f"{late} {compared.after.late}",
+            "With better minutes, too",
+            "1 runs: p50 10m 00s",
+            "2 executors that share pools or children are left out",
+        ):
+            assert expected in shown, expected
