@@ -87,6 +87,8 @@ PAGES = {
     "failures-all": "/alarms/failures?state=all",
     "trends-executor": "/trends?executor={executor:ml}&step=day",
     "trends-job": "/trends?job={job:payment-reconcile}&step=hour",
+    "proof": "/proof",
+    "proof-executor": "/proof?executor={executor:ml}&hours=12",
     "backfill": "/backfills/{backfill:autumn}",
     "backfill-cancel": "/backfills/{backfill:autumn}/cancel",
     "job-run": "/jobs/{job:payment-reconcile}/run",

@@ -12,6 +12,7 @@ from tickwheel_admin.console.frame.assets import Assets
 from tickwheel_admin.console.frame.rendering import Renderer
 from tickwheel_admin.console.jobs import declared_labels, policy_labels, routing_labels
 from tickwheel_admin.console.jobs import labels as job_labels
+from tickwheel_admin.console.proof import labels as proof_labels
 from tickwheel_admin.console.runs import labels as run_labels
 from tickwheel_admin.console.runs.estimates import end_by_progress
 from tickwheel_admin.console.system import audit_labels, self_audit_labels
@@ -36,6 +37,7 @@ _NAMES = {
     "failure_labels": failure_labels,
     "backfill_labels": backfill_labels,
     "system_labels": system_labels,
+    "proof_labels": proof_labels,
     "self_audit_labels": self_audit_labels,
     "node_program": node_program,
     "xxl_job_snippets": xxl_job_snippets,

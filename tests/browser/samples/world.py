@@ -8,6 +8,7 @@ import random
 import msgspec
 import sqlalchemy as sa
 
+from tests.browser.samples.audited import add_audited_hours
 from tests.browser.samples.backfills import add_backfills
 from tests.browser.samples.declared import add_declared
 from tests.browser.samples.failures import add_failures
@@ -115,6 +116,7 @@ async def build(services: Services) -> dict[str, int]:
     )
     live["pool"] = await services.pools.create(ADMIN, {"name": "warehouse", "slots": 3})
     await services.store.run(add_figures, executor_ids)
+    await services.store.run(add_audited_hours)
     return (
         {f"job:{name}": value for name, value in job_ids.items()}
         | {f"executor:{name}": value for name, value in executor_ids.items()}

@@ -94,6 +94,7 @@ def flash_text(code: str) -> str | None:
             "The newest run is being retried; more follow when it succeeds."
         ),
         "failure_group.retry_stopped": _("No further runs are retried."),
+        "proof_key.created": _("The key that signs proofs is made."),
         "failure_group.acknowledged": _("You look after the failure."),
         "failure_group.muted": _("No alarm tells of the failure for a while."),
         "failure_group.unmuted": _("Alarms tell of the failure again."),
