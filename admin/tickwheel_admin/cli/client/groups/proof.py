@@ -82,8 +82,17 @@ def register(subparsers: Subparsers) -> None:
 
 
 def _add_period(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--from", dest="since", type=instant_of, metavar="TIME")
-    command.add_argument("--until", type=instant_of, metavar="TIME")
+    command.add_argument(
+        "--from",
+        dest="since",
+        type=instant_of,
+        metavar="TIME",
+        help="its hour is the first one (default: a day before the end)",
+    )
+    command.add_argument(
+        "--until", type=instant_of, metavar="TIME",
+        help="its hour is the last one, at most 31 days later (default: now)",
+    )  # fmt: skip
     command.add_argument("--executor", metavar="EXECUTOR", help="runs of this one")
     command.add_argument(
         "--late-after",
