@@ -128,7 +128,7 @@ def _shown(
     of = f"executor={executor_id}&" if executor_id else ""
     return {
         "proof": proof,
-        "consequences": labels.consequences(proof),
+        "findings": labels.findings(proof),
         "chart": drawn_chart(
             _("What became of them"),
             [
