@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tickwheel_admin.console.frame.charts import ColumnPart, DrawnChart, Parts, drawn_chart
-from tickwheel_admin.console.frame.findings import Finding
+from tickwheel_admin.console.frame.consequences import Consequence
 from tickwheel_admin.console.frame.formatting import duration, number, percent, short_number
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.services.forecast.service import ForecastHour, ForecastSide, WhatIf
@@ -81,16 +81,16 @@ def drawn(found: WhatIf) -> dict[str, Any]:
     }
 
 
-def _findings(found: WhatIf) -> list[Finding]:
+def _findings(found: WhatIf) -> list[Consequence]:
     compared = found.comparison
     before, after = compared.before, compared.after
     told = []
     if before.slots and not after.slots:
-        told.append(Finding(text=_("No node is left that could run anything."), look="bad"))
+        told.append(Consequence(text=_("No node is left that could run anything."), look="bad"))
     starving = sum(each.starves for each in compared.jobs)
     if starving:
         text = _("Jobs that only others start, and that would not run any more: %(n)s")
-        told.append(Finding(text=text % {"n": number(starving)}, look="bad"))
+        told.append(Consequence(text=text % {"n": number(starving)}, look="bad"))
     for text, was, is_now, tell in (
         (_("Missed deadlines: %(after)s instead of %(before)s"), before.missed, after.missed,
          number),
@@ -104,13 +104,13 @@ def _findings(found: WhatIf) -> list[Finding]:
         if was != is_now:
             values = {"before": tell(was), "after": tell(is_now)}
             look = "bad" if is_now > was else "ok"
-            told.append(Finding(text=text % values, look=look))
+            told.append(Consequence(text=text % values, look=look))
     if compared.fires_gone or compared.fires_new:
         text = _("Fires: %(gone)s go and %(new)s come") % {
             "gone": number(compared.fires_gone),
             "new": number(compared.fires_new),
         }
-        told.append(Finding(text=text, look=""))
+        told.append(Consequence(text=text, look=""))
     return told
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tickwheel_admin.console.frame.findings import Finding
+from tickwheel_admin.console.frame.consequences import Consequence
 from tickwheel_admin.console.frame.formatting import number
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.runs.labels import state_name
@@ -60,26 +60,26 @@ def gone_text(gone: Mapping[str, int]) -> str:
     )
 
 
-def findings(proof: Proof) -> list[Finding]:
+def findings(proof: Proof) -> list[Consequence]:
     """What the sums say, the worst first."""
     sums, told = proof.proven, []
     if faults := sums.faults():
         text = _("Sums do not agree: %(sums)s") % {"sums": "; ".join(faults)}
-        told.append(Finding(look="bad", text=text))
+        told.append(Consequence(look="bad", text=text))
     for text, count in (
         (_("Instants without a run and without a reason: %(n)s"), sums.missing),
         (_("Runs that no schedule explains, or that came twice: %(n)s"), sums.surplus),
         (_("Runs that are gone, and nobody knows why: %(n)s"), sums.gone[GoneReason.UNKNOWN]),
     ):
         if count:
-            told.append(Finding(look="bad", text=text % {"n": number(count)}))
+            told.append(Consequence(look="bad", text=text % {"n": number(count)}))
     if sums.hours and not told:
         text = _("All %(n)s instants that should have been are accounted for.")
-        told.append(Finding(look="ok", text=text % {"n": number(sums.expected)}))
+        told.append(Consequence(look="ok", text=text % {"n": number(sums.expected)}))
     if hours := proof.not_proven.hours:
         text = _(
             "Hours that are not proven, because the self-audit has not looked at them or not at all"
             " of their triggers: %(n)s"
         )
-        told.append(Finding(look="", text=text % {"n": number(hours)}))
+        told.append(Consequence(look="", text=text % {"n": number(hours)}))
     return told

@@ -1,4 +1,4 @@
-"""What a reader should know first of a page full of numbers."""
+"""What follows from a page full of numbers, which its reader should know first."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One sentence of it."""
+class Consequence:
+    """One of them: what a change would bring, what a sum says."""
 
     text: str
     look: str  # "bad", "ok", or "" for what is neither
