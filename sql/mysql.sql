@@ -78,6 +78,7 @@ CREATE TABLE node (
     lease_expires_at BIGINT NOT NULL,
     full_lease_at BIGINT NOT NULL,
     ended_at BIGINT,
+    since_at BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (id),
     CONSTRAINT uq_node_key UNIQUE (executor_id, node_key)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
@@ -307,6 +308,8 @@ CREATE TABLE trigger_period (
 
 CREATE INDEX ix_trigger_period_ended ON trigger_period (until_at, trigger_id);
 
+CREATE INDEX ix_trigger_period_of_job ON trigger_period (job_id, until_at, trigger_id);
+
 CREATE TABLE pause_period (
     executor_id BIGINT NOT NULL,
     paused_at BIGINT NOT NULL,
@@ -315,6 +318,21 @@ CREATE TABLE pause_period (
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
 CREATE INDEX ix_pause_period_over ON pause_period (resumed_at);
+
+CREATE TABLE node_period (
+    node_id BIGINT NOT NULL,
+    from_at BIGINT NOT NULL,
+    until_at BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    name VARCHAR(200) NOT NULL,
+    slots INTEGER NOT NULL,
+    draining BOOL NOT NULL,
+    cordoned BOOL NOT NULL,
+    end VARCHAR(16) NOT NULL,
+    PRIMARY KEY (node_id, from_at)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_node_period_over ON node_period (until_at, from_at, executor_id);
 
 CREATE TABLE calendar_period (
     name VARCHAR(100) NOT NULL,
@@ -438,6 +456,20 @@ CREATE INDEX ix_run_recent ON run (scheduled_at, id, executor_id);
 CREATE INDEX ix_run_to_claim ON run (executor_id, state, pool_id, priority, due_at);
 
 CREATE INDEX ix_run_to_sweep ON run (state, deadline_at, node_id);
+
+CREATE TABLE run_span (
+    run_id BIGINT NOT NULL,
+    length SMALLINT NOT NULL,
+    from_at BIGINT NOT NULL,
+    ended_at BIGINT NOT NULL,
+    executor_id BIGINT NOT NULL,
+    job_id BIGINT NOT NULL,
+    PRIMARY KEY (run_id)
+) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
+
+CREATE INDEX ix_run_span_old ON run_span (ended_at);
+
+CREATE INDEX ix_run_span_over ON run_span (length, ended_at, from_at, executor_id, job_id, run_id);
 
 CREATE TABLE backfill (
     id BIGINT NOT NULL,

@@ -44,6 +44,8 @@ from tickwheel_admin.services.alarms.alarms import Alarms
 from tickwheel_admin.services.alarms.channels import AlarmChannels
 from tickwheel_admin.services.alarms.deliveries import Deliveries
 from tickwheel_admin.services.alarms.rules import AlarmRules
+from tickwheel_admin.services.as_of.service import TimeMachine
+from tickwheel_admin.services.as_of.why import WhyThen
 from tickwheel_admin.services.backfills.service import Backfills
 from tickwheel_admin.services.calendars.service import Calendars
 from tickwheel_admin.services.events.events import Events
@@ -209,6 +211,8 @@ def create_services(
         deliveries=Deliveries(store, ids, events),
         audit=AuditLog(store),
         self_audit=SelfAuditLog(store),
+        time_machine=TimeMachine(store),
+        why_then=WhyThen(store),
         proofs=proofs,
         proof_keys=proof_keys,
         proof_export=ProofExport(proofs, proof_keys),

@@ -23,6 +23,7 @@ from tests.simulation.backfills.verdict import check_backfills
 from tests.simulation.backfills.verdict import unfinished as unfinished_backfills
 from tests.simulation.captured_logs import captured_logs
 from tests.simulation.checks import checker
+from tests.simulation.checks.as_of import check_as_of
 from tests.simulation.checks.fixed_delays import check_fixed_delays_go_on
 from tests.simulation.checks.self_audit import check_self_audit
 from tests.simulation.database import SimDatabase
@@ -296,6 +297,7 @@ class _World:
             check_backfills(self._database, self._fillers, self.history)
         if self._options.pools:
             check_pools(self._database, self.history, faults_ended=faults_ended)
+        check_as_of(self._database, self.history, self._random("as-of"))
         check_self_audit(self._database, self.history, self._random("self-audit"))
 
     @property

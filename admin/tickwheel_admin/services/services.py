@@ -8,6 +8,8 @@ from tickwheel_admin.services.alarms.alarms import Alarms
 from tickwheel_admin.services.alarms.channels import AlarmChannels
 from tickwheel_admin.services.alarms.deliveries import Deliveries
 from tickwheel_admin.services.alarms.rules import AlarmRules
+from tickwheel_admin.services.as_of.service import TimeMachine
+from tickwheel_admin.services.as_of.why import WhyThen
 from tickwheel_admin.services.backfills.service import Backfills
 from tickwheel_admin.services.calendars.service import Calendars
 from tickwheel_admin.services.events.events import Events
@@ -120,6 +122,8 @@ class Services:
     deliveries: Deliveries
     audit: AuditLog
     self_audit: SelfAuditLog
+    time_machine: TimeMachine
+    why_then: WhyThen
     proofs: Proofs
     proof_keys: ProofKeys
     proof_export: ProofExport

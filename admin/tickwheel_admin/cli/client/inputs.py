@@ -14,6 +14,7 @@ from typing import Any
 from tickwheel_admin.cli.client.errors import UsageFailure
 
 _LENGTH = re.compile(r"(\d{1,9})(s|m|h|d|w)?", re.ASCII)
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
 _KEY = re.compile(r"[\x21-\x7e]{1,80}")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800, None: 1}
 
@@ -41,6 +42,18 @@ def instant_of(text: str) -> str:
             f"{text!r} is neither a length before now (2h, 7d) nor a date with a time, such as"
             " 2026-03-01T08:00"
         ) from None
+
+
+def clock_or_instant(text: str) -> str:
+    """The same; or the last time that the clocks of this machine showed a time such as 03:00."""
+    match = _CLOCK.fullmatch(text)
+    if match is None:
+        return instant_of(text)
+    now = datetime.now().astimezone()
+    shown = now.replace(hour=int(match[1]), minute=int(match[2]), second=0, microsecond=0)
+    if shown > now:
+        shown = (shown - timedelta(days=1)).replace(tzinfo=None).astimezone()
+    return _iso(shown)
 
 
 def key_of(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tickwheel_admin.domain.calendars.calendar import CalendarSpec
+from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.domain.triggers.trigger import TriggerState
 
@@ -110,6 +110,17 @@ class CalendarsPast:
                 break
             names |= bases
         return [self._chain(name, moment) for moment in sorted(moments)]
+
+    def calendar_at(self, name: str, moment: int) -> Calendar | None:
+        """The calendar with those it is based on as it stood just after a moment; None: it was
+        not there.
+        """
+        found: Calendar | None = None
+        chain = self._chain(name, moment)
+        names = [name, *(each.base for each in chain)]
+        for spec, own_name in reversed(list(zip(chain, names, strict=False))):
+            found = Calendar(name=own_name or name, version=1, spec=spec, base=found)
+        return found
 
     def _chain(self, name: str | None, moment: int) -> tuple[CalendarSpec, ...]:
         """As it stood just after a moment."""

@@ -29,6 +29,8 @@ from tickwheel_admin.store.runs.retention import (
     remove_old_runs,
     remove_stale_sessions,
 )
+from tickwheel_admin.store.runs.spans import remove_old_spans
+from tickwheel_admin.store.self_audit.periods import REMEMBERED_MS
 from tickwheel_admin.store.system.audit import remove_old_audit
 from tickwheel_admin.store.system.settings import read_settings
 from tickwheel_admin.store.users.api_tokens import remove_expired_tokens
@@ -99,6 +101,7 @@ class Cleaner(Loop):
             older_than_ms=settings.audit_retention_days * DAY_MS,
             limit=ROWS_PER_BATCH,
         )
+        unspanned = await self._store.run(_remove_spans)
         unalarmed = await self._store.run(_remove_alarms)
         unfilled = await self._store.run(
             remove_old_backfills, older_than_ms=kept_ms, limit=ROWS_PER_BATCH
@@ -109,11 +112,15 @@ class Cleaner(Loop):
         await self._store.run(end_resting_of_deleted_jobs, reason=JOB_DELETED, limit=ROWS_PER_BATCH)
         if unfilled > ROWS_PER_BATCH or unread or outdated == EVENT_ROWS:
             return True
-        return ROWS_PER_BATCH in (unaudited, unalarmed) or forgotten == NODES_PER_BATCH
+        return ROWS_PER_BATCH in (unaudited, unalarmed, unspanned) or forgotten == NODES_PER_BATCH
 
 
 def _remove_groups(conn: sa.Connection, kept_ms: int) -> int:
     return remove_old_groups(conn, before=now_ms(conn) - kept_ms, limit=ROWS_PER_BATCH)
+
+
+def _remove_spans(conn: sa.Connection) -> int:
+    return remove_old_spans(conn, before=now_ms(conn) - REMEMBERED_MS, limit=ROWS_PER_BATCH)
 
 
 def _remove_alarms(conn: sa.Connection) -> int:

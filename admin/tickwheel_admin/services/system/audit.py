@@ -175,6 +175,13 @@ def _read_page(
     )
 
 
+def items_of(conn: sa.Connection, rows: Sequence[StoredAudit]) -> list[AuditItem]:
+    """Rows with the names behind their numbers; without the parts of bulk actions."""
+    names = executor_names(conn, {row.executor_id for row in rows if row.executor_id is not None})
+    known = _read_names(conn, rows)
+    return [_item(row, names.get(row.executor_id or 0), known) for row in rows]
+
+
 def _cursor(at: int, audit_id: int, *, newer: bool) -> str:
     return encode_cursor(_Place(at=at, id=audit_id, newer=newer))
 

@@ -45,7 +45,9 @@ CONFIGURATION: tuple[sa.Table, ...] = (
 # What happened.
 HISTORY: tuple[sa.Table, ...] = (
     t.node,
+    t.node_period,
     t.run,
+    t.run_span,
     t.run_attempt,
     t.run_log,
     t.run_error,

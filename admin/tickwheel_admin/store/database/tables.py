@@ -122,6 +122,8 @@ node = _table(
     # The same, but not shortened when its sockets close. At its end the attempts are stopped.
     sa.Column("full_lease_at", Instant, nullable=False),
     sa.Column("ended_at", Instant),
+    # Since when it is as the row says; `node_period` tells of the time before.
+    sa.Column("since_at", Instant, nullable=False, server_default=sa.text("0")),
     sa.UniqueConstraint("executor_id", "node_key", name="uq_node_key"),
     sa.Index("ix_node_of_executor", "executor_id", "state", "name"),
     sa.Index("ix_node_to_expire", "state", "lease_expires_at"),
@@ -347,6 +349,7 @@ trigger_period = _table(
     sa.Column("next_fire_at", Instant),
     sa.Column("last_fire_at", Instant),
     sa.Index("ix_trigger_period_ended", "until_at", "trigger_id"),
+    sa.Index("ix_trigger_period_of_job", "job_id", "until_at", "trigger_id"),
 )
 
 # Pauses of executors, and of everything (0), that are over.
@@ -356,6 +359,21 @@ pause_period = _table(
     sa.Column("paused_at", Instant, primary_key=True, autoincrement=False),
     sa.Column("resumed_at", Instant, nullable=False),
     sa.Index("ix_pause_period_over", "resumed_at"),
+)
+
+# A live node as it was until its slots or its readiness changed, or it went or died.
+node_period = _table(
+    "node_period",
+    sa.Column("node_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("from_at", Instant, primary_key=True, autoincrement=False),
+    sa.Column("until_at", Instant, nullable=False),
+    sa.Column("executor_id", Id, nullable=False),
+    sa.Column("name", sa.String(200), nullable=False),
+    sa.Column("slots", sa.Integer, nullable=False),
+    sa.Column("draining", sa.Boolean, nullable=False),
+    sa.Column("cordoned", sa.Boolean, nullable=False),
+    sa.Column("end", sa.String(16), nullable=False),  # a domain.as_of.nodes.PeriodEnd
+    sa.Index("ix_node_period_over", "until_at", "from_at", "executor_id"),
 )
 
 # What a calendar said before it was changed or deleted, without those it was based on.
@@ -525,6 +543,23 @@ run = _table(
         postgresql_where=sa.text("error_id IS NOT NULL"),
         sqlite_where=sa.text("error_id IS NOT NULL"),
     ),
+)
+
+# Ended runs that were there outside of the minutes behind their instant: what was live at some
+# past instant is found by it (store.as_of.runs). Most runs have no row here.
+run_span = _table(
+    "run_span",
+    sa.Column("run_id", Id, primary_key=True, autoincrement=False),
+    # How long it was there, as a power: each span of time is read as far as it can reach.
+    sa.Column("length", sa.SmallInteger, nullable=False),
+    sa.Column("from_at", Instant, nullable=False),  # run.created_at
+    sa.Column("ended_at", Instant, nullable=False),
+    sa.Column("executor_id", Id, nullable=False),
+    sa.Column("job_id", Id, nullable=False),
+    sa.Index(
+        "ix_run_span_over", "length", "ended_at", "from_at", "executor_id", "job_id", "run_id"
+    ),
+    sa.Index("ix_run_span_old", "ended_at"),
 )
 
 # A job's fires over a range of past instants, which are run as slots allow (domain.backfills).

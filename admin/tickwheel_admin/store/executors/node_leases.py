@@ -9,12 +9,14 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.alarms.kind import AlarmKind
 from tickwheel_admin.domain.alarms.signal import AlarmSignal
+from tickwheel_admin.domain.as_of.nodes import PeriodEnd
 from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS, LEASE_MS, NodeState, NodeTargets
 from tickwheel_admin.store.alarms.signals import add_signals
 from tickwheel_admin.store.database.batch import update_values
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.expressions import among
 from tickwheel_admin.store.database.tables import admin, node, node_session
+from tickwheel_admin.store.executors.node_periods import PERIOD_COLUMNS, keep_periods
 
 _LOCK_LIVE = (
     sa.select(node.c.id, node.c.slots_wanted, node.c.drain_wanted)
@@ -124,16 +126,16 @@ def expire_nodes(conn: sa.Connection) -> list[int]:
         .values(lease_expires_at=now + LEASE_MS, full_lease_at=now + LEASE_MS)
     )
     over = sa.and_(node.c.state == NodeState.LIVE.value, node.c.lease_expires_at <= now)
-    ids = list(
-        conn.execute(
-            sa.select(node.c.id)
-            .where(over)
-            .order_by(node.c.id)
-            .limit(500)
-            .with_for_update(skip_locked=True)
-        ).scalars()
-    )
+    rows = conn.execute(
+        sa.select(*PERIOD_COLUMNS)
+        .where(over)
+        .order_by(node.c.id)
+        .limit(500)
+        .with_for_update(skip_locked=True)
+    ).all()
+    ids = [row.id for row in rows]
     if ids:
+        keep_periods(conn, rows, now=now, end=PeriodEnd.DEAD)
         conn.execute(
             sa.update(node)
             .where(node.c.id.in_(ids), over)

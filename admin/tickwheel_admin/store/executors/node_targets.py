@@ -7,15 +7,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from tickwheel_admin.store.database.tables import node
+from tickwheel_admin.store.executors.node_periods import change_node
 
 
 def set_cordon(conn: sa.Connection, node_id: int, *, cordoned: bool, drain: bool) -> None:
     """Let the router skip the node, and ask the node to drain; or end both."""
-    conn.execute(
-        sa.update(node)
-        .where(node.c.id == node_id)
-        .values(cordoned=cordoned or drain, drain_wanted=drain)
-    )
+    change_node(conn, node_id, cordoned=cordoned or drain, drain_wanted=drain)
 
 
 def set_slots(conn: sa.Connection, node_id: int, *, slots: int | None) -> None:
@@ -26,7 +23,7 @@ def set_slots(conn: sa.Connection, node_id: int, *, slots: int | None) -> None:
     values: dict[str, Any] = {"slots_wanted": slots}
     if slots is not None:
         values["slots"] = slots
-    conn.execute(sa.update(node).where(node.c.id == node_id).values(values))
+    change_node(conn, node_id, **values)
 
 
 def set_weight(conn: sa.Connection, node_id: int, *, weight: int | None) -> None:

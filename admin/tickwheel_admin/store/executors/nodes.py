@@ -11,12 +11,19 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.as_of.nodes import PeriodEnd
 from tickwheel_admin.domain.executors.node import LEASE_MS, Node, NodeState
 from tickwheel_admin.store.database.batch import insert_rows, insert_values, update_rows
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Repeat
 from tickwheel_admin.store.database.tables import node, node_session
 from tickwheel_admin.store.executors.handler_schemas import executors_with_schemas
+from tickwheel_admin.store.executors.node_periods import (
+    PERIOD_COLUMNS,
+    change_node,
+    keep_periods,
+    lock_periods,
+)
 
 NAMESAKES = 5  # that a node is informed of
 _OVER = (NodeState.DEAD.value, NodeState.GONE.value)
@@ -93,7 +100,7 @@ _SAID = (
 )  # fmt: skip
 _OF_NEW = (
     "id", "executor_id", "node_key", "draining", "cordoned", "drain_wanted", "in_use",
-    "connected_at", "declared", *_SAID,
+    "connected_at", "declared", *_SAID, "since_at",
 )  # fmt: skip
 
 
@@ -122,6 +129,7 @@ def admit_nodes(
     added: dict[_Key, dict[str, Any]] = {}
     changed: dict[int, dict[str, Any]] = {}
     sessions: dict[int, int] = {}  # by node
+    other: list[Any] = []  # that were live, and not as they are now
     stored = []
     for arrival, new_id, session_id in zip(arrivals, new_ids, session_ids, strict=True):
         key = (arrival.executor_id, arrival.node_key)
@@ -139,13 +147,18 @@ def admit_nodes(
                 "drain_wanted": False,
                 "in_use": 0,
                 "connected_at": now,
+                "since_at": now,
                 "declared": "[]" if manifest_is_read else None,
             }
         else:
             node_id = row.id
             said["slots"] = row.slots_wanted or arrival.slots
             said["weight"] = row.weight_wanted or arrival.weight
-            changed[node_id] = said | {"id": node_id}
+            was_live = row.state == NodeState.LIVE.value
+            same = was_live and row.slots == said["slots"] and row.name == said["name"]
+            if was_live and not same and node_id not in changed:
+                other.append(row)
+            changed[node_id] = said | {"id": node_id, "since_at": row.since_at if same else now}
         sessions[node_id] = session_id
         stored.append(
             StoredArrival(
@@ -166,7 +179,9 @@ def admit_nodes(
         # Not left to the caller, who repeats it but once: of hundreds of processes that come to
         # two admins at the same time, a second one may be in both hands.
         raise Repeat("a node came to two admins at once") from error
-    update_rows(conn, node, list(changed.values()), match=("id",), values=_SAID)
+    keep_periods(conn, other, now=now, end=PeriodEnd.CHANGED)
+    values = (*_SAID, "since_at")
+    update_rows(conn, node, list(changed.values()), match=("id",), values=values)
     conn.execute(
         sa.delete(node_session).where(
             node_session.c.admin_id == admin_id, node_session.c.node_id.in_(sorted(sessions))
@@ -185,7 +200,7 @@ def admit_nodes(
 _Key = tuple[int, str]  # executor, node_key
 
 
-def _lock_known(conn: sa.Connection, arrivals: Sequence[Arrival]) -> dict[_Key, sa.Row[Any]]:
+def _lock_known(conn: sa.Connection, arrivals: Sequence[Arrival]) -> dict[_Key, Any]:
     """Rows of those that said hello before, by executor and key."""
     keys: defaultdict[int, set[str]] = defaultdict(set)
     for arrival in arrivals:
@@ -199,8 +214,7 @@ def _lock_known(conn: sa.Connection, arrivals: Sequence[Arrival]) -> dict[_Key, 
         return {}
     rows = conn.execute(
         sa.select(
-            node.c.id,
-            node.c.executor_id,
+            *PERIOD_COLUMNS,
             node.c.node_key,
             node.c.slots_wanted,
             node.c.weight_wanted,
@@ -264,15 +278,17 @@ def open_namesakes(
 
 def set_draining(conn: sa.Connection, *, node_id: int, draining: bool) -> None:
     """Note whether the node takes new runs."""
-    conn.execute(sa.update(node).where(node.c.id == node_id).values(draining=draining))
+    change_node(conn, node_id, draining=draining)
 
 
 def say_goodbye(conn: sa.Connection, *, node_id: int) -> None:
     """The node holds nothing any more and leaves at once."""
+    now = now_ms(conn)
+    keep_periods(conn, lock_periods(conn, [node_id]), now=now, end=PeriodEnd.GONE)
     conn.execute(
         sa.update(node)
         .where(node.c.id == node_id, node.c.state == NodeState.LIVE.value)
-        .values(state=NodeState.GONE.value, ended_at=now_ms(conn))
+        .values(state=NodeState.GONE.value, ended_at=now)
     )
 
 

@@ -34,6 +34,7 @@ from tickwheel_admin.store.runs.errors import insert_errors
 from tickwheel_admin.store.runs.events.writer import write_moved
 from tickwheel_admin.store.runs.retries import note_ends
 from tickwheel_admin.store.runs.rows import SELECTED_RUN, read_runs
+from tickwheel_admin.store.runs.spans import note_spans
 
 # What a move may change; the rest of a row never changes.
 _MOVED = (
@@ -132,6 +133,7 @@ def move_runs(conn: sa.Connection, moves: Sequence[Move]) -> None:
     archive_attempts(conn, moves)
     insert_errors(conn, errors)
     note_ends(conn, moves)
+    note_spans(conn, moves)
     write_moved(conn, moves)
     if moves:
         facts_of(conn).moves.append(moves)

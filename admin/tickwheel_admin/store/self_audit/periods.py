@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.tables import (
     calendar_period,
+    node_period,
     pause_period,
     run_purge,
     setting,
@@ -141,13 +142,14 @@ def _first_told(row: Any) -> int:
 
 
 def forget_past(conn: sa.Connection, *, now: int, limit: int) -> int:
-    """Delete what no audit asks for any more; returns how many rows, at most `limit` a table."""
+    """Delete what nobody asks for any more; returns how many rows, at most `limit` a table."""
     before = now - REMEMBERED_MS
     removed = 0
     for table, ended in (
         (trigger_period, trigger_period.c.until_at),
         (pause_period, pause_period.c.resumed_at),
         (calendar_period, calendar_period.c.until_at),
+        (node_period, node_period.c.until_at),
         (run_purge, run_purge.c.to_at),
     ):
         keys = list(table.primary_key.columns)

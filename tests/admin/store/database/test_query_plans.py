@@ -18,12 +18,17 @@ from tickwheel_admin.domain.failures.canary import CanaryRetry, CanaryState
 from tickwheel_admin.domain.jobs.declared_job import DeclaredState
 from tickwheel_admin.domain.runs.run import FAILURES, FINAL, LIVE, PARKED_AT, Origin, RunState
 from tickwheel_admin.domain.users.saved_view import ListPage
+from tickwheel_admin.store.as_of import runs as past_runs
+from tickwheel_admin.store.as_of.changes import revisions_at
+from tickwheel_admin.store.as_of.runs import PastScope
+from tickwheel_admin.store.as_of.situation import periods_of_job
 from tickwheel_admin.store.backfills import backfills, existing, slices
 from tickwheel_admin.store.calendars import calendars
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.batch import insert_rows, update_rows
 from tickwheel_admin.store.executors import executors, handler_schemas
 from tickwheel_admin.store.executors.node_leases import expire_nodes
+from tickwheel_admin.store.executors.node_periods import read_node_periods
 from tickwheel_admin.store.executors.nodes import live_nodes
 from tickwheel_admin.store.failures.canaries import next_runs
 from tickwheel_admin.store.failures.good_runs import last_good_run
@@ -77,6 +82,7 @@ from tickwheel_admin.store.runs.due_check import check_due
 from tickwheel_admin.store.runs.logs import last_log_line, log_chunks_after, log_chunks_before
 from tickwheel_admin.store.runs.pages import RunFilter, RunPosition
 from tickwheel_admin.store.runs.pools.line import first_in_line
+from tickwheel_admin.store.runs.spans import remove_old_spans
 from tickwheel_admin.store.self_audit import ledger as audited_ledger
 from tickwheel_admin.store.self_audit import past as audited
 from tickwheel_admin.store.self_audit import results as audit_results
@@ -154,6 +160,7 @@ AUDITED_NUMBERS = (
 )  # fmt: skip
 PERIODS = 5_000
 PERIODS_END = PERIODS
+FIRST_RUN_AT = 1_700_000_000_000
 PAGE = RunPosition(scheduled_at=1_700_000_020_000, id=1_020_000)
 FAILED: Any = SimpleNamespace(id=9, job_id=7, scheduled_at=1_700_000_039_000, shard_index=0)
 CANARY = CanaryRetry(
@@ -1201,8 +1208,66 @@ QUERIES = [
         lambda c, now: forget_past(c, now=REMEMBERED_MS + 100, limit=5),
         (
             "ix_trigger_period_ended", "ix_run_purge_to", "ix_pause_period_over",
-            "ix_calendar_period_ended",
+            "ix_calendar_period_ended", "ix_node_period_over",
         ),
+    ),
+    Query(
+        "runs that were there at an instant",
+        lambda c, now: past_runs.runs_there(c, PastScope(), at=FIRST_RUN_AT - 55_000),
+        ("ix_run_recent", "ix_run_span_over", "ix_run_by_state"),
+    ),
+    Query(
+        "those of an executor",
+        lambda c, now: past_runs.runs_there(
+            c, PastScope(executors=frozenset({3})), at=FIRST_RUN_AT - 55_000
+        ),
+        ("ix_run_recent", "ix_run_span_over", "ix_run_by_state"),
+    ),
+    Query(
+        "those of a job",
+        lambda c, now: past_runs.runs_there(
+            c, PastScope(executors=frozenset({3}), job_id=7), at=FIRST_RUN_AT - 55_000
+        ),
+        ("ix_run_of_job", "ix_run_span_over", "ix_run_by_state"),
+    ),
+    Query(
+        "runs that failed before an instant",
+        lambda c, now: past_runs.failed_between(c, PastScope(), after=now - 60_000, until=now),
+        ("ix_run_by_state", "ix_run_span_over", "primary"),
+    ),
+    Query(
+        "those of a job that failed before an instant",
+        lambda c, now: past_runs.failed_between(
+            c, PastScope(job_id=7), after=now - 60_000, until=now
+        ),
+        ("ix_run_of_job|ix_run_by_state", "ix_run_span_over"),
+    ),
+    Query(
+        "runs of a job in a minute",
+        lambda c, now: past_runs.runs_of_minute(
+            c, 7, from_at=now - 60_000, to_at=now, limit=100
+        ),
+        ("ix_run_of_job",),
+    ),
+    Query(
+        "notes of runs that ended long ago",
+        lambda c, now: remove_old_spans(c, before=SPANS_END - 20_000 + 100, limit=50),
+        ("ix_run_span_old",),
+    ),
+    Query(
+        "nodes that were connected",
+        lambda c, now: read_node_periods(c, after=PERIODS_END - 10, until=FAR, executors=None),
+        ("ix_node_period_over",),
+    ),
+    Query(
+        "how the triggers of a job stood",
+        lambda c, now: periods_of_job(c, 7, from_at=PERIODS_END - 10, to_at=now),
+        ("ix_trigger_of_job", "ix_trigger_period_of_job"),
+    ),
+    Query(
+        "which revision of a job held",
+        lambda c, now: revisions_at(c, [7], at=now),
+        ("primary",),
     ),
 ]  # fmt: skip
 
@@ -1386,8 +1451,10 @@ def populate(world: World) -> None:
         (tables.calendar_period, lambda n: {"name": f"c{n}", "until_at": n, "spec": "{}"}),
         (tables.run_purge, lambda n: {"job_id": n, "from_at": n, "to_at": n}),
         (tables.self_audit_difference, _difference),
+        (tables.node_period, _node_period),
     ):
         fill(table, [row(n) for n in range(PERIODS)])
+    fill(tables.run_span, [_span(n) for n in range(20_000)])
     fill(tables.self_audit_hour, [_audited(hour_at, n) for hour_at in HOURS for n in range(30)])
     world.add_runs(_run(n, start) for n in range(RUNS))
     engine = world.database.engine
@@ -1640,6 +1707,23 @@ def _trigger(n: int, start: int) -> dict[str, Any]:
         "version": 1,
         "created_at": 1,
     }
+
+
+def _node_period(n: int) -> dict[str, Any]:
+    return {
+        "node_id": n, "from_at": n, "until_at": n + 1, "executor_id": n % EXECUTORS + 1,
+        "name": f"n{n}", "slots": 4, "draining": False, "cordoned": False, "end": "gone",
+    }  # fmt: skip
+
+
+SPANS_END = 1_700_000_000_000 + 40_000
+
+
+def _span(n: int) -> dict[str, Any]:
+    return {
+        "run_id": 1_000_000 + n, "length": n % 7, "from_at": 1, "executor_id": n % EXECUTORS + 1,
+        "ended_at": SPANS_END - 20_000 + n, "job_id": n % JOBS + 1,
+    }  # fmt: skip
 
 
 def _period(n: int) -> dict[str, Any]:

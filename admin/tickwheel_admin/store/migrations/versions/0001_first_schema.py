@@ -93,6 +93,7 @@ def upgrade() -> None:
         sa.Column("lease_expires_at", sa.BigInteger, nullable=False),
         sa.Column("full_lease_at", sa.BigInteger, nullable=False),
         sa.Column("ended_at", sa.BigInteger),
+        sa.Column("since_at", sa.BigInteger, nullable=False, server_default=sa.text("0")),
         sa.UniqueConstraint("executor_id", "node_key", name="uq_node_key"),
         indexes={
             "ix_node_of_executor": ["executor_id", "state", "name"],
@@ -299,7 +300,10 @@ def upgrade() -> None:
         sa.Column("paused", sa.Boolean, nullable=False),
         sa.Column("next_fire_at", sa.BigInteger),
         sa.Column("last_fire_at", sa.BigInteger),
-        indexes={"ix_trigger_period_ended": ["until_at", "trigger_id"]},
+        indexes={
+            "ix_trigger_period_ended": ["until_at", "trigger_id"],
+            "ix_trigger_period_of_job": ["job_id", "until_at", "trigger_id"],
+        },
     )
     create_table(
         "pause_period",
@@ -307,6 +311,39 @@ def upgrade() -> None:
         sa.Column("paused_at", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("resumed_at", sa.BigInteger, nullable=False),
         indexes={"ix_pause_period_over": ["resumed_at"]},
+    )
+    create_table(
+        "node_period",
+        sa.Column("node_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("from_at", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("until_at", sa.BigInteger, nullable=False),
+        sa.Column("executor_id", Id, nullable=False),
+        sa.Column("name", sa.String(200), nullable=False),
+        sa.Column("slots", sa.Integer, nullable=False),
+        sa.Column("draining", sa.Boolean, nullable=False),
+        sa.Column("cordoned", sa.Boolean, nullable=False),
+        sa.Column("end", sa.String(16), nullable=False),
+        indexes={"ix_node_period_over": ["until_at", "from_at", "executor_id"]},
+    )
+    create_table(
+        "run_span",
+        sa.Column("run_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("length", sa.SmallInteger, nullable=False),
+        sa.Column("from_at", sa.BigInteger, nullable=False),
+        sa.Column("ended_at", sa.BigInteger, nullable=False),
+        sa.Column("executor_id", Id, nullable=False),
+        sa.Column("job_id", Id, nullable=False),
+        indexes={
+            "ix_run_span_over": [
+                "length",
+                "ended_at",
+                "from_at",
+                "executor_id",
+                "job_id",
+                "run_id",
+            ],
+            "ix_run_span_old": ["ended_at"],
+        },
     )
     create_table(
         "calendar_period",

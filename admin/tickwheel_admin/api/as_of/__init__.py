@@ -1,0 +1,1 @@
+"""The past as it was at an instant."""

@@ -1,0 +1,1 @@
+"""What was, and what became of it."""

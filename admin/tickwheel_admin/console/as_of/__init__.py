@@ -1,0 +1,1 @@
+"""The console as it was at an instant."""

@@ -1,0 +1,1 @@
+"""What was the case at a past instant."""
