@@ -51,6 +51,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "How to: operate": (
         *("deployment.md", "containers.md", "operations.md", "doctor.md", "backup.md"),
         *("high-availability.md", "alarms.md", "tracing.md", "self-audit.md", "what-if.md"),
+        "time-machine.md",
         "proof.md",
     ),
     "How to: come from elsewhere": (

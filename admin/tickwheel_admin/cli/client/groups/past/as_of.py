@@ -145,7 +145,8 @@ def _why(call: Invocation) -> int:
     else:
         call.printer.value(found)
     held = any(each["without_run"] for each in found["triggers"])
-    waited = any(each["waited_for"] for each in found["runs"])
+    waits = [each["waited_for"]["code"] for each in found["runs"] if each["waited_for"]]
+    waited = any(code != "not_due" for code in waits)
     return exit_codes.FAILED if held or waited else exit_codes.DONE
 
 
