@@ -30,6 +30,7 @@ from tickwheel_admin.api import add_api
 from tickwheel_admin.channels.senders import Channels
 from tickwheel_admin.config import Config
 from tickwheel_admin.console import add_console
+from tickwheel_admin.console.compile_templates import compile_templates, read_compiled
 from tickwheel_admin.console.frame.rendering import RENDERER
 from tickwheel_admin.domain.network_guard import alarm_guard
 from tickwheel_admin.domain.users.oidc import OidcSettings
@@ -305,6 +306,7 @@ class Admin:
         await engine.membership.enter()
         caller = HttpCaller(self._guard)
         bridge = self._create_bridge(engine, caller)
+        read_compiled(self._config.data_dir)
         app = self._create_app(engine, bridge)
         app[ALARM_SENDER] = channels
         page = create_metrics_page(
@@ -331,7 +333,9 @@ class Admin:
             await serve(scraped, list(metrics_sockets), tls=context)
             log.info("admin.started", name=self._config.name, url=self._config.public_url)
             await ready()
-            compiling = asyncio.create_task(app[RENDERER].compile_all(), name="compile templates")
+            compiling = asyncio.create_task(
+                compile_templates(app[RENDERER], self._config.data_dir), name="compile templates"
+            )
             self._watchdog.start()  # what happens before is the start, and nobody's fault
             ends = [stopped, moved, *loops.values()]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)

@@ -19,8 +19,9 @@ MEANINGS = {
         default="SQLite in `data_dir`",
     ),
     "data_dir": SettingMeaning(
-        "directory of the embedded database; created with mode 0700. It does not depend on "
-        "the working directory, so an admin started from elsewhere finds its data",
+        "directory of the embedded database, and of the console's compiled templates; created with "
+        "mode 0700. It does not depend on the working directory, so an admin "
+        "started from elsewhere finds its data",
         default="`$XDG_DATA_HOME/tickwheel`, else `~/.local/share/tickwheel`",
     ),
     "host": SettingMeaning(

@@ -1,9 +1,13 @@
-"""Templates compiled once for the whole process: one that serves several applications, as tests do,
-would spend most of its time on compiling."""
+"""Templates compiled once: for all applications of a process, and for its next start."""
 
 from __future__ import annotations
 
+import os
+import tempfile
+from pathlib import Path
+
 import jinja2
+import msgspec
 
 
 class CompiledTemplates(jinja2.BytecodeCache):
@@ -18,6 +22,31 @@ class CompiledTemplates(jinja2.BytecodeCache):
 
     def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
         self._kept[bucket.key] = bucket.bytecode_to_string()
+
+    def read(self, file: Path) -> None:
+        """Take what an earlier process wrote; a file that is missing or damaged has nothing.
+
+        The file is code: it must be where only the admin's own user can write.
+        """
+        try:
+            self._kept |= msgspec.msgpack.decode(file.read_bytes(), type=dict[str, bytes])
+        except (OSError, msgspec.DecodeError):
+            return  # they are compiled again
+
+    def write(self, file: Path) -> None:
+        """Write all of it, as a whole or not at all.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.")
+        try:
+            with open(handle, "wb") as new:
+                new.write(msgspec.msgpack.encode(self._kept))
+            os.replace(name, file)
+        except BaseException:
+            os.unlink(name)
+            raise
 
 
 COMPILED = CompiledTemplates()

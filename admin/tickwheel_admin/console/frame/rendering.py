@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -64,8 +64,9 @@ class Renderer:
             names: modules and functions of the nouns, by the name that templates call them by.
             macros: templates with macros, by such a name; later ones may use those before.
         """
+        self._loader = jinja2.PackageLoader("tickwheel_admin.console")
         self._environment = jinja2.Environment(
-            loader=jinja2.PackageLoader("tickwheel_admin.console"),
+            loader=self._loader,
             autoescape=True,
             undefined=jinja2.StrictUndefined,
             bytecode_cache=COMPILED,
@@ -112,14 +113,35 @@ class Renderer:
         for name, template in macros.items():
             self._environment.globals[name] = self._environment.get_template(template).module
 
-    async def compile_all(self) -> None:
-        """Compile every template, one by one in a thread.
+    def template_names(self) -> list[str]:
+        """Of all templates."""
+        return self._environment.list_templates(extensions=("html",))
 
-        Compiling takes up to a tenth of a second. The first reader of each page must not hold up
-        the event loop for that.
+    def compile(self, name: str) -> None:
+        """Have the template of this name ready; compiling takes up to a tenth of a second."""
+        self._environment.get_template(name)
+
+    def is_compiled(self, name: str) -> bool:
+        """Whether the template of this name, as it is now, was compiled before."""
+        source, filename, _ = self._loader.get_source(self._environment, name)
+        return COMPILED.get_bucket(self._environment, name, filename, source).code is not None
+
+    async def compile_all(self, elsewhere: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Have every template ready, one by one in a thread.
+
+        The first reader of each page must not hold up the event loop until it is compiled.
+
+        Args:
+            elsewhere: compiles them in another process, if some are not compiled yet.
         """
-        for name in self._environment.list_templates(extensions=("html",)):
-            await asyncio.to_thread(self._environment.get_template, name)
+        names = await asyncio.to_thread(self.template_names)
+        if elsewhere is not None:
+            for name in names:
+                if not await asyncio.to_thread(self.is_compiled, name):
+                    await elsewhere()
+                    break
+        for name in names:
+            await asyncio.to_thread(self.compile, name)
             await asyncio.sleep(COMPILE_PAUSE_SECONDS)
 
     def page(
