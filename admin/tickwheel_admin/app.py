@@ -49,6 +49,8 @@ from tickwheel_admin.services.as_of.service import TimeMachine
 from tickwheel_admin.services.as_of.why import WhyThen
 from tickwheel_admin.services.backfills.service import Backfills
 from tickwheel_admin.services.calendars.service import Calendars
+from tickwheel_admin.services.delays.process import DelayProcesses
+from tickwheel_admin.services.delays.service import Delays
 from tickwheel_admin.services.events.events import Events
 from tickwheel_admin.services.events.relay import EventRelay
 from tickwheel_admin.services.executors.nodes import Nodes
@@ -201,6 +203,7 @@ def create_services(
         pools=Pools(store, ids, events),
         triggers=Triggers(store),
         forecasts=Forecasts(store, jobs, processes=ForecastProcesses()),
+        delays=Delays(store, processes=DelayProcesses()),
         settings=Settings(store, ids),
         overview=Overview(store),
         trends=TrendFigures(store),

@@ -53,6 +53,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         *("high-availability.md", "alarms.md", "tracing.md", "self-audit.md", "what-if.md"),
         "time-machine.md",
         "proof.md",
+        "delays.md",
     ),
     "How to: come from elsewhere": (
         *("coming-from-xxl-job.md", "xxl-job-audit.md", "xxl-job-import.md"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tickwheel_admin.console.alarms import labels as alarm_labels
 from tickwheel_admin.console.backfills import labels as backfill_labels
 from tickwheel_admin.console.calendars import labels as calendar_labels
+from tickwheel_admin.console.delays import labels as delay_labels
 from tickwheel_admin.console.executors import xxl_labels
 from tickwheel_admin.console.executors.snippets import node_program, xxl_job_snippets
 from tickwheel_admin.console.failures import labels as failure_labels
@@ -38,6 +39,7 @@ _NAMES = {
     "backfill_labels": backfill_labels,
     "system_labels": system_labels,
     "proof_labels": proof_labels,
+    "delay_labels": delay_labels,
     "self_audit_labels": self_audit_labels,
     "node_program": node_program,
     "xxl_job_snippets": xxl_job_snippets,
@@ -54,6 +56,7 @@ _MACROS = {  # later ones may use those before
     "calendar_macros": "calendars/macros.html",
     "heat_macros": "frame/heat_macros.html",
     "chart_macros": "frame/chart_macros.html",
+    "delay_macros": "delays/macros.html",
 }
 
 

@@ -12,6 +12,7 @@ from tickwheel_admin.services.as_of.service import TimeMachine
 from tickwheel_admin.services.as_of.why import WhyThen
 from tickwheel_admin.services.backfills.service import Backfills
 from tickwheel_admin.services.calendars.service import Calendars
+from tickwheel_admin.services.delays.service import Delays
 from tickwheel_admin.services.events.events import Events
 from tickwheel_admin.services.events.relay import EventRelay
 from tickwheel_admin.services.executors.nodes import Nodes
@@ -111,6 +112,7 @@ class Services:
     pools: Pools
     triggers: Triggers
     forecasts: Forecasts
+    delays: Delays
     settings: Settings
     overview: Overview
     trends: TrendFigures
@@ -134,3 +136,4 @@ class Services:
         self.logins.close()
         self.calendars.close()
         self.forecasts.close()
+        self.delays.close()

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from tests.browser.samples.audited import add_audited_hours
 from tests.browser.samples.backfills import add_backfills
 from tests.browser.samples.declared import add_declared
+from tests.browser.samples.delayed import add_delayed_runs
 from tests.browser.samples.failures import add_failures
 from tests.browser.samples.figures import add_figures
 from tests.browser.samples.history import add_revisions
@@ -114,6 +115,7 @@ async def build(services: Services) -> dict[str, int]:
     live |= await services.store.run(
         add_failures, job_ids, executor_ids, text=ERRORS[0], failed_run=live["run:failed"]
     )
+    live |= await services.store.run(add_delayed_runs, job_ids, executor_ids["ml"], ids)
     live["pool"] = await services.pools.create(ADMIN, {"name": "warehouse", "slots": 3})
     await services.store.run(add_figures, executor_ids)
     await services.store.run(add_audited_hours)

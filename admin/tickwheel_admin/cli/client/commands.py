@@ -33,6 +33,7 @@ GROUPS: Final = {
     "failure": "failures",
     "trends": "past.trends",
     "proof": "past.proof",
+    "delays": "past.delays",
     "what-if": "what_if",
     "as-of": "past.as_of",
     "why": "past.as_of",

@@ -37,7 +37,7 @@ from tickwheel_admin.console.workflows.retries import step_choice, step_form
 from tickwheel_admin.domain.errors import InvalidInput, NotFound, Problem
 from tickwheel_admin.domain.failures.group import FailureGroup
 from tickwheel_admin.domain.input.job import parse_parameters
-from tickwheel_admin.domain.runs.run import FAILURES, FINAL, LIVE, Run, RunState
+from tickwheel_admin.domain.runs.run import FAILURES, FINAL, LIVE, Origin, Run, RunState
 from tickwheel_admin.domain.runs.trace import trace_id_of
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.runs.edits import (
@@ -54,6 +54,8 @@ from tickwheel_admin.web.keys import CONFIG, SERVICES
 from tickwheel_admin.web.routes import Routes
 
 RUN = "/runs/{run_id:[0-9]{1,18}}"
+SHOWN_DELAY_MS = 1_000  # a shorter one is usual
+
 routes = Routes()
 
 
@@ -82,6 +84,7 @@ async def show_run(request: web.Request) -> web.Response:
             "tries": attempt_timeline(detail, now=REQUEST_LOCALE.get().now_at),
             "shards": shard_overview(detail.shards) if run.is_fire else None,
             "late": _late(detail),
+            "shows_delay": _started_late(detail, now=REQUEST_LOCALE.get().now_at),
             "trace_id": trace_id_of(run),
             "trace_url": _trace_url(request, run),
             "excerpt": lines_around(detail),
@@ -91,6 +94,18 @@ async def show_run(request: web.Request) -> web.Response:
             **steps,
         },
     )
+
+
+def _started_late(detail: RunDetail, *, now: int) -> bool:
+    """Whether it is worth telling what its first try waited for, or waits for."""
+    run = detail.item.run
+    if run.is_fire or run.origin in (Origin.TRY, Origin.BACKFILL):
+        return False
+    first = detail.attempts[0].attempt if detail.attempts else run
+    started_at = first.started_at
+    if started_at is None and (run.state in FINAL or run.tries):
+        return False  # it never did, or nobody knows
+    return (now if started_at is None else started_at) - run.first_due_at >= SHOWN_DELAY_MS
 
 
 async def _failure(request: web.Request, run: Run) -> FailureGroup | None:

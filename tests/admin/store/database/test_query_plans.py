@@ -26,6 +26,9 @@ from tickwheel_admin.store.backfills import backfills, existing, slices
 from tickwheel_admin.store.calendars import calendars
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.batch import insert_rows, update_rows
+from tickwheel_admin.store.delays import runs as delayed_runs
+from tickwheel_admin.store.delays.nodes import nodes_between
+from tickwheel_admin.store.delays.runs import RunEntry
 from tickwheel_admin.store.executors import executors, handler_schemas
 from tickwheel_admin.store.executors.node_leases import expire_nodes
 from tickwheel_admin.store.executors.node_periods import read_node_periods
@@ -705,6 +708,56 @@ QUERIES = [
         "how many jobs are paused",
         lambda c, now: job_filters.count_jobs(c, JobFilter(paused=True), limit=1_000),
         ("ix_job_paused",),
+    ),
+    # Who delays whom.
+    Query(
+        "runs of a time, newest first",
+        lambda c, now: delayed_runs.page_run_entries(
+            c,
+            from_at=1_700_000_010_000,
+            to_at=1_700_000_030_000,
+            before=RunEntry(scheduled_at=1_700_000_020_000, id=1_020_000, executor_id=1),
+            limit=50,
+        ),
+        ("ix_run_recent",),
+    ),
+    Query(
+        "runs that waited, with their attempts",
+        lambda c, now: delayed_runs.runs_overlapping(
+            c, range(1_000_000, 1_000_100), from_at=1_700_000_000_000
+        ),
+        ("primary",),
+    ),
+    Query(
+        "a run that waited",
+        lambda c, now: delayed_runs.run_waited(c, 1_000_001),
+        ("primary",),
+    ),
+    Query(
+        "live runs that hold slots",
+        lambda c, now: delayed_runs.live_runs_of(c, 1),
+        ("ix_run_to_claim|ix_run_due|ix_run_by_state",),
+    ),
+    Query(
+        "jobs of other executors in a pool",
+        lambda c, now: delayed_runs.jobs_of_pools_elsewhere(c, {3}, executor_id=1),
+        ("ix_job_of_pool",),
+    ),
+    Query(
+        "runs of a job that may hold slots of a pool",
+        lambda c, now: delayed_runs.pooled_runs_of_jobs(
+            c,
+            [3],
+            scheduled_from=1_700_000_010_000,
+            from_at=1_700_000_020_000,
+            to_at=1_700_000_030_000,
+        ),
+        ("ix_run_of_job",),
+    ),
+    Query(
+        "nodes that there were",
+        lambda c, now: nodes_between(c, 1, from_at=4_000, to_at=5_000),
+        ("ix_node_of_executor",),
     ),
     Query(
         "owners of jobs",

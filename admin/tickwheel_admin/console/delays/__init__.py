@@ -1,0 +1,1 @@
+"""Who delays whom: what runs waited for, and whose runs caused it."""

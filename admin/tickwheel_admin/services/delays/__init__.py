@@ -1,0 +1,1 @@
+"""Who delays whom: the start delay of a run in parts, and a matrix of jobs."""
