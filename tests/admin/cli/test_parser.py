@@ -44,6 +44,17 @@ def test_every_command_says_what_it_does_and_what_its_arguments_are() -> None:
     assert (silent, unexplained, without_examples) == ([], [], [])
 
 
+def test_no_argument_takes_the_place_of_what_a_command_does() -> None:
+    """Which is kept beside them, as `run`."""
+    wrong = [
+        parser.prog
+        for parser in all_parsers(make_parser())
+        for each in parser._actions
+        if each.dest == "run"
+    ]
+    assert wrong == []
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

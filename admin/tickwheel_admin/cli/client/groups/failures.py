@@ -142,7 +142,7 @@ def register(subparsers: Subparsers) -> None:
     command = add_command(
         group, "why", _why, told="hold a failed run against the last good one of its job"
     )
-    command.add_argument("run", type=int, help="its number")
+    command.add_argument("failed_run", metavar="run", type=int, help="its number")
     command = add_command(group, "mute", _mute, told="let no alarm tell of it for a while")
     _add_one(command)
     command.add_argument("--for", dest="how_long", type=seconds_of, metavar="LENGTH", help="2h, 1d")
@@ -187,9 +187,11 @@ _CHANGES = (text("WHAT", "what"), text("GOOD", "good"), text("FAILED", "failed",
 
 
 def _why(call: Invocation) -> None:
-    found = call.api.get(f"/runs/{call.args.run}/why")
+    found = call.api.get(f"/runs/{call.args.failed_run}/why")
     if found["good_run_id"] is None:
-        none = f"No run of the job that was due before run {call.args.run} is known to be good."
+        none = (
+            f"No run of the job that was due before run {call.args.failed_run} is known to be good."
+        )
         call.printer.done(none, found)
         return
     one = (
