@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -51,6 +51,27 @@ class ReadHistory:
     read_from: int
 
 
+class _Found:
+    """Runs, with what else must be read of them: noted page by page, for they may be many."""
+
+    def __init__(self) -> None:
+        self.runs: list[WaitedRun] = []
+        self.revisions: set[tuple[int, int]] = set()  # of jobs
+        self.pools: set[int] = set()
+        self._ids: set[int] = set()
+
+    def add(self, runs: Iterable[WaitedRun]) -> None:
+        """Those that are not among them."""
+        for run in runs:
+            if run.id in self._ids:
+                continue
+            self._ids.add(run.id)
+            self.runs.append(run)
+            self.revisions.add((run.job_id, run.job_revision))
+            if run.pool_id is not None:
+                self.pools.add(run.pool_id)
+
+
 class HistoryReader:
     """Reads histories. Each page is a read of its own: nobody is held up for long."""
 
@@ -75,15 +96,11 @@ class HistoryReader:
                 all of it with less knowledge.
             always: this run is among them, whatever else is.
         """
-        waited, read_from = await self._runs(executor_id, from_at, until_at, limits)
-        known = {run.id for run in waited}
-        others = await self._store.read(live_runs_of, executor_id)
-        if always is not None and always.id not in {run.id for run in others}:
-            others.append(always)
-        waited += [run for run in others if run.id not in known]
-        pools = await self._store.read(
-            pool_slots, {run.pool_id for run in waited if run.pool_id is not None}
-        )
+        found, read_from = await self._runs(executor_id, from_at, until_at, limits)
+        found.add(await self._store.read(live_runs_of, executor_id))
+        if always is not None:
+            found.add([always])
+        pools = await self._store.read(pool_slots, found.pools)
         shared = {pool_id for pool_id, (_, of) in pools.items() if of != executor_id}
         jobs_elsewhere = await self._store.read(
             jobs_of_pools_elsewhere, shared, executor_id=executor_id
@@ -97,10 +114,11 @@ class HistoryReader:
         )
         nodes = await self._store.read(nodes_between, executor_id, from_at=from_at, to_at=until_at)
         needs = RunNeeds(nodes)
-        numbers = await self._needs_of((*waited, *elsewhere), needs)
+        revisions = found.revisions | {(run.job_id, run.job_revision) for run in elsewhere}
+        numbers = await self._needs_of(revisions, needs)
         history = await asyncio.to_thread(
             _assembled,
-            waited,
+            found.runs,
             elsewhere,
             DelayHistory(
                 from_at=max(from_at, min(read_from, until_at)) if narrow else from_at,
@@ -117,10 +135,10 @@ class HistoryReader:
 
     async def _runs(
         self, executor_id: int, from_at: int, until_at: int, limits: ReadLimits
-    ) -> tuple[list[WaitedRun], int]:
+    ) -> tuple[_Found, int]:
         """The runs, and from when on they are all there."""
         floor = max(0, from_at - LOOK_BACK_MS)
-        found: list[WaitedRun] = []
+        found = _Found()
         before: RunEntry | None = None
         looked_at = 0
         while True:
@@ -132,19 +150,19 @@ class HistoryReader:
                 limit=ENTRIES_PER_PAGE,
             )
             ids = [each.id for each in entries if each.executor_id == executor_id]
-            found += await self._store.read(runs_overlapping, ids, from_at=from_at)
+            found.add(await self._store.read(runs_overlapping, ids, from_at=from_at))
             looked_at += len(entries)
             if len(entries) < ENTRIES_PER_PAGE:
                 return found, floor
             before = entries[-1]
-            if len(found) >= limits.runs or looked_at >= limits.entries:
+            if len(found.runs) >= limits.runs or looked_at >= limits.entries:
                 # Others of the same instant may not be among them.
                 return found, before.scheduled_at + 1
 
     async def _needs_of(
-        self, runs: Sequence[WaitedRun], needs: RunNeeds
+        self, revisions: Collection[tuple[int, int]], needs: RunNeeds
     ) -> dict[tuple[int, int], int]:
-        wanted = sorted({(run.job_id, run.job_revision) for run in runs})
+        wanted = sorted(revisions)
         numbers: dict[tuple[int, int], int] = {}
         for start in range(0, len(wanted), CONFIGS_PER_READ):
             chunk = wanted[start : start + CONFIGS_PER_READ]
