@@ -56,6 +56,7 @@ from tickwheel_admin.services.events.relay import EventRelay
 from tickwheel_admin.services.executors.nodes import Nodes
 from tickwheel_admin.services.executors.service import Executors
 from tickwheel_admin.services.failures.failures import FailureGroups
+from tickwheel_admin.services.forecast.plan import NightPlans
 from tickwheel_admin.services.forecast.process import ForecastProcesses
 from tickwheel_admin.services.forecast.service import Forecasts
 from tickwheel_admin.services.gitops.service import GitOps
@@ -157,7 +158,7 @@ def create_services(
     ids, events = ids or Ids(store), Events()
     cipher = cipher or Cipher()
     proofs, proof_keys = Proofs(store), ProofKeys(store, ids, cipher)
-    jobs = Jobs(store, ids, events)
+    jobs, processes = Jobs(store, ids, events), ForecastProcesses()
     passwords = passwords or Passwords()
     logins = Logins(store, ids, events, passwords)
     return Services(
@@ -202,8 +203,9 @@ def create_services(
         calendars=Calendars(store, ids, events),
         pools=Pools(store, ids, events),
         triggers=Triggers(store),
-        forecasts=Forecasts(store, jobs, processes=ForecastProcesses()),
         delays=Delays(store, processes=DelayProcesses()),
+        forecasts=Forecasts(store, jobs, processes=processes),
+        night_plans=NightPlans(store, processes=processes),
         settings=Settings(store, ids),
         overview=Overview(store),
         trends=TrendFigures(store),

@@ -52,8 +52,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         *("deployment.md", "containers.md", "operations.md", "doctor.md", "backup.md"),
         *("high-availability.md", "alarms.md", "tracing.md", "self-audit.md", "what-if.md"),
         "time-machine.md",
-        "proof.md",
-        "delays.md",
+        *("night-plan.md", "proof.md", "delays.md"),
     ),
     "How to: come from elsewhere": (
         *("coming-from-xxl-job.md", "xxl-job-audit.md", "xxl-job-import.md"),

@@ -91,6 +91,8 @@ PAGES = {
     "delays-none": "/executors/{executor:ml}/delays?from=2020-01-01T00:00&until=2020-01-01T05:00",
     "run-delay": "/runs/{run:delayed}/delay",
     "run-delayed": "/runs/{run:delayed}",
+    "night-plan": "/night-plan?executor={executor:warehouse}&now=yes",
+    "night-plan-nodes": "/night-plan?executor={executor:ml}&by=node&back=12&now=yes",
     "proof": "/proof",
     "proof-executor": "/proof?executor={executor:ml}&hours=12",
     "backfill": "/backfills/{backfill:autumn}",

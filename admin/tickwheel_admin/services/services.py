@@ -18,6 +18,7 @@ from tickwheel_admin.services.events.relay import EventRelay
 from tickwheel_admin.services.executors.nodes import Nodes
 from tickwheel_admin.services.executors.service import Executors
 from tickwheel_admin.services.failures.failures import FailureGroups
+from tickwheel_admin.services.forecast.plan import NightPlans
 from tickwheel_admin.services.forecast.service import Forecasts
 from tickwheel_admin.services.gitops.service import GitOps
 from tickwheel_admin.services.imports.importer import ForeignImports
@@ -113,6 +114,7 @@ class Services:
     triggers: Triggers
     forecasts: Forecasts
     delays: Delays
+    night_plans: NightPlans
     settings: Settings
     overview: Overview
     trends: TrendFigures

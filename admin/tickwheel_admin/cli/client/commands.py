@@ -37,6 +37,7 @@ GROUPS: Final = {
     "what-if": "what_if",
     "as-of": "past.as_of",
     "why": "past.as_of",
+    "night-plan": "night_plan",
     "top": "top",
     "mcp": "mcp",
     "plan": "gitops",

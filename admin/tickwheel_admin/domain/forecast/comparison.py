@@ -154,7 +154,7 @@ def compare(
         more_jobs=max(0, len(differences) - MAX_JOBS),
         fires_gone=sum(each.fires_gone for each in differences),
         fires_new=sum(each.fires_new for each in differences),
-        basis=_basis(situation),
+        basis=basis_of(situation),
         spread=spread,
         with_spread=with_spread,
     )
@@ -223,7 +223,8 @@ def _weight(each: JobDifference) -> int:
     return weight + (each.fires_gone + each.fires_new + skipped) * 10**7 + min(late, 10**7)
 
 
-def _basis(situation: ForecastSituation) -> Basis:
+def basis_of(situation: ForecastSituation) -> Basis:
+    """What a forecast of the situation rests on."""
     jobs = [job for job in situation.jobs if job.config.workflow is None]
     measured = [job for job in jobs if job.measured]
     since = [job.measured_since for job in measured if job.measured_since is not None]

@@ -12,6 +12,7 @@ from tickwheel_admin.domain.forecast.situation import ASSUMED_MS, ForecastJob, M
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.schedule.jitter import mixed
 
+BEYOND_ALL = 4  # a run that takes longer than all that were measured: a quarter more
 SLOW_SHARE = 0.95  # a slow run takes as long as the slowest but one of twenty
 
 
@@ -58,9 +59,22 @@ class Durations:
         Args:
             part: which shard it is.
         """
-        if len(self._measured) == 1:
-            return self._measured[0]
-        return self._measured[mixed(self._key ^ (scheduled_at + part)) % len(self._measured)]
+        return self._one_of(self._measured, scheduled_at + part)
+
+    def longer_than(self, ms: int, scheduled_at: int, part: int = 0) -> MeasuredRun:
+        """How a run goes that has been running for so long: as one that took longer.
+
+        Where none did it is taken to need as much again as a quarter of that.
+        """
+        longer = tuple(each for each in self._measured if each.duration_ms > ms)
+        if not longer:
+            return MeasuredRun(RunState.SUCCEEDED, ms + max(ms // BEYOND_ALL, 1), 1)
+        return self._one_of(longer, scheduled_at + part)
+
+    def _one_of(self, measured: tuple[MeasuredRun, ...], number: int) -> MeasuredRun:
+        if len(measured) == 1:
+            return measured[0]
+        return measured[mixed(self._key ^ number) % len(measured)]
 
 
 def quantile_ms(measured: tuple[MeasuredRun, ...], share: float) -> int:

@@ -164,6 +164,10 @@ class ForecastRun:
             self._drawn = self.model.durations.of(self.scheduled_at, self.part)
         return self._drawn
 
+    def draw_at_least(self, ms: int) -> None:
+        """It has been running for so long already."""
+        self._drawn = self.model.durations.longer_than(ms, self.scheduled_at, self.part)
+
     # What routing asks.
 
     @property

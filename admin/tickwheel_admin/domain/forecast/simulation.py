@@ -7,24 +7,24 @@ else is guessed: nodes stay as they are, nobody asks for runs, and no message ta
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 
-from tickwheel_admin.domain.claims.order import LOOK_PAST, OLDEST_FIRST_EVERY, urgency
+from tickwheel_admin.domain.forecast.claims import ForecastClaims, ForecastExecutor
 from tickwheel_admin.domain.forecast.deadlines import missed_deadlines
 from tickwheel_admin.domain.forecast.draws import Durations, assumed_ms
-from tickwheel_admin.domain.forecast.placing import Slots, slots_of
+from tickwheel_admin.domain.forecast.journal import Journal
+from tickwheel_admin.domain.forecast.placing import slots_of
 from tickwheel_admin.domain.forecast.planned import PlannedFires, schedule_of
-from tickwheel_admin.domain.forecast.queue import PoolLine, ReadyQueue
+from tickwheel_admin.domain.forecast.queue import PoolLine
 from tickwheel_admin.domain.forecast.runs import ForecastRun, JobModel, RunPhase
 from tickwheel_admin.domain.forecast.situation import ForecastSituation, ForecastTrigger
 from tickwheel_admin.domain.forecast.tally import ForecastHour, ForecastJobFigures, Tally, quantile
 from tickwheel_admin.domain.jobs.children import follows
 from tickwheel_admin.domain.planning.plan import next_after_end
-from tickwheel_admin.domain.pools.ledger import PoolLedger, PoolStanding, Rank, rank_of
 from tickwheel_admin.domain.pools.pool import slots_taken
 from tickwheel_admin.domain.routing.strategy import Split
 from tickwheel_admin.domain.runs.blocking import Blocking, Verdict
@@ -52,15 +52,6 @@ class Forecast:
     minutes: tuple[int, ...]  # slot-milliseconds by minute
 
 
-class _Executor:
-    """An executor while the forecast goes on."""
-
-    def __init__(self, slots: Slots) -> None:
-        self.slots = slots
-        self.queue = ReadyQueue()
-        self.claims = 0
-
-
 class Simulation:
     """One forecast."""
 
@@ -74,6 +65,7 @@ class Simulation:
         routed: bool = False,
         max_runs: int = MAX_RUNS,
         planned: PlannedFires | None = None,
+        journal: Journal | None = None,
     ) -> None:
         """Look at the situation.
 
@@ -82,6 +74,7 @@ class Simulation:
             slow: let each run take as long as the slowest of twenty of its job.
             routed: let the router place all runs, also where that makes no difference.
             planned: what was computed for another forecast of the same triggers.
+            journal: where each run is written down.
         """
         self._now, self._end = situation.now, end
         self._situation = situation
@@ -97,7 +90,7 @@ class Simulation:
         for model in self._models.values():
             of_executor[model.executor_id].append(model)
         self._executors = {
-            executor_id: _Executor(
+            executor_id: ForecastExecutor(
                 slots_of(
                     [node for node in situation.nodes if node.executor_id == executor_id],
                     models,
@@ -108,6 +101,8 @@ class Simulation:
             for executor_id, models in sorted(of_executor.items())
         }
         self._pools = {each: PoolLine(each, slots) for each, slots in situation.pools.items()}
+        self._claims = ForecastClaims(self._executors, self._pools, start=self._try_to_start)
+        self._journal = journal
         self._planned = PlannedFires() if planned is None else planned
         self._fires_ahead: list[tuple[int, int, int, ForecastRun]] = []  # the last one first
         self._events: list[tuple[int, int, int, ForecastRun]] = []
@@ -135,7 +130,7 @@ class Simulation:
                 _, kind, _, run = ahead.pop()
                 self._happens(kind, run, at, touched)
             for executor_id in sorted(touched) if len(touched) > 1 else touched:
-                self._claim(executor_id, at)
+                self._claims.claim(executor_id, at)
             tally.changes(at, busy=self._busy, waiting=self._waiting())
             self._reached = at
         if self._left <= 0:
@@ -143,6 +138,8 @@ class Simulation:
         self._tally.close(self._end)
         delays = self._tally.all_delays()
         hours = self._tally.hours()
+        if self._journal is not None:
+            self._journal.close(self._end)
         return Forecast(
             start=self._now,
             end=self._end,
@@ -204,6 +201,8 @@ class Simulation:
             )
             run.first_due_at, run.tries = open_run.first_due_at, open_run.tries
             run.expires_at = open_run.expires_at
+            if self._journal is not None:
+                self._journal.opens(run, open_run.id)
             if open_run.node_id is None:
                 self._comes(run)
                 continue
@@ -222,12 +221,15 @@ class Simulation:
         """It runs when the forecast begins: as long as a run that took at least so long."""
         model = run.model
         run.tries = max(run.tries, 1)
+        run.draw_at_least(self._now - started_at)
         run.phase, run.started_at = RunPhase.LIVE, started_at
         if run.stands_in_line:
             model.lives(run)
         run.node_id = self._executors[model.executor_id].slots.take(model, node_id)
         self._busy += 1
         self._take_of_pool(run)
+        if self._journal is not None:
+            self._journal.starts(run, started_at)
         run.ends_at = max(self._now, started_at + self._lasts(run))
         heappush(self._events, (run.ends_at, _END, run.id, run))
 
@@ -279,6 +281,8 @@ class Simulation:
             if run.fire is None:
                 self._tally.due(run.model.id, is_child=run.origin is Origin.CHILD)
                 self._left -= 1
+                if self._journal is not None:
+                    self._journal.due(run)
             if run.expires_at is not None:
                 heappush(self._events, (max(at, run.expires_at + 1), _EXPIRE, run.id, run))
         run.phase = RunPhase.READY
@@ -303,6 +307,8 @@ class Simulation:
             self._skip(run, at, verdict.value)
             return False
         if run.phase is not RunPhase.PARKED:
+            if self._journal is not None:
+                self._journal.parks(run)
             self._discard(run)
             run.phase = RunPhase.PARKED
             model.parked.append(run)
@@ -371,65 +377,7 @@ class Simulation:
             fire.parts.append(shard)
             self._due(shard, at)
 
-    # --- claimed -------------------------------------------------------------------------------
-
-    def _claim(self, executor_id: int, at: int) -> None:
-        executor = self._executors[executor_id]
-        slots, queue = executor.slots, executor.queue
-        lines = [line for line in self._pools.values() if line.waiting] if self._pools else ()
-        if not len(queue) and not lines:  # asked very often
-            return
-        slots.begin()
-        executor.claims += 1
-        if slots.free <= 0:
-            return
-        limit = slots.free + LOOK_PAST
-        oldest_first = executor.claims % OLDEST_FIRST_EVERY == 0 and len(queue) > slots.free
-        ledgers = {line.pool_id: _ledger(line, at) for line in lines if line.in_use < line.slots}
-        pooled = self._in_line(executor_id, ledgers, limit)
-        staying = []
-        runs = queue.taken(limit, oldest_first=oldest_first)
-        while slots.free > 0:
-            run = next(runs, None)
-            # Of a pool by its line, as far as that comes before.
-            while pooled and (
-                run is None
-                or urgency(pooled[0], oldest_first=oldest_first)
-                < urgency(run, oldest_first=oldest_first)
-            ):
-                self._claim_of_pool(pooled.popleft(), ledgers, at)
-            if run is None:
-                break
-            if not self._try_to_start(run, at):
-                staying.append(run)
-        for run in staying:
-            if run.phase is RunPhase.READY:
-                queue.add(run)
-
-    def _in_line(
-        self, executor_id: int, ledgers: Mapping[int, PoolLedger], limit: int
-    ) -> deque[ForecastRun]:
-        """The executor's runs in the lines of pools; those of others keep what they wait for."""
-        found = []
-        for pool_id, ledger in ledgers.items():
-            line = sorted(self._pools[pool_id].waiting.values(), key=_rank)
-            for run in line[:limit]:
-                if run.model.executor_id == executor_id:
-                    found.append(run)
-                elif self._executors[run.model.executor_id].slots.free > 0:
-                    ledger.wait(_rank(run), run.model.pool_slots)
-        return deque(sorted(found, key=_rank))
-
-    def _claim_of_pool(self, run: ForecastRun, ledgers: Mapping[int, PoolLedger], at: int) -> None:
-        ledger, model = ledgers[run.model.pool_id], run.model
-        if run.id not in self._pools[model.pool_id].waiting:
-            return
-        if not ledger.has_room(_rank(run), model.pool_slots):
-            ledger.wait(_rank(run), model.pool_slots)
-            return
-        rank = _rank(run)
-        if self._try_to_start(run, at) and run.phase is RunPhase.LIVE:
-            ledger.take(rank, model.pool_slots)
+    # --- started ---------------------------------------------------------------------------------
 
     def _try_to_start(self, run: ForecastRun, at: int) -> bool:
         """Whether it waits for its slot no longer, be it that it is parked or skipped."""
@@ -458,6 +406,8 @@ class Simulation:
             is_first = fire.started_at is None
             fire.started_at = run.started_at = at
             self._tally.starts(model.id, due_at=run.first_due_at, at=at, is_first=is_first)
+        if self._journal is not None:
+            self._journal.starts(run, at)
         run.ends_at = at + self._lasts(run)
         heappush(self._events, (run.ends_at, _END, run.id, run))
 
@@ -485,7 +435,7 @@ class Simulation:
         tries_again = (
             state in FAILURES and run.tries <= policy.retries and policy.tries_again_after(state)
         )
-        self._give_back(run)
+        self._give_back(run, at)
         if tries_again:
             run.phase = RunPhase.COMING
             run.due_at = at + policy.delay_after(run.tries, run.id)
@@ -506,17 +456,19 @@ class Simulation:
                 self._skip(part, at, "cancelled")
         if run.phase is not RunPhase.LIVE:
             return  # it has ended with its last part
-        self._give_back(run)
+        self._give_back(run, at)
         run.phase = RunPhase.ENDED
         self._ends(run, RunState.CANCELLED, at)
         self._unpark(run, at)
 
-    def _give_back(self, run: ForecastRun) -> None:
+    def _give_back(self, run: ForecastRun, at: int) -> None:
         model = run.model
         if run.stands_in_line:
             model.ends(run)
         if run.node_id is None:
             return
+        if self._journal is not None:
+            self._journal.releases(run, at)
         self._executors[model.executor_id].slots.release(model, run.node_id)
         run.node_id = None
         self._busy -= 1
@@ -551,6 +503,8 @@ class Simulation:
             self._unpark(fire, at)
             return
         model = run.model
+        if self._journal is not None:
+            self._journal.ends(run, state, at)
         if state in FAILURES:
             self._tally.fails(model.id)
         elif state is RunState.SUCCEEDED:
@@ -558,16 +512,17 @@ class Simulation:
         for link in model.config.children:
             child = self._models.get(link.job_id)
             if child is not None and follows(link, state):
-                self._comes(
-                    ForecastRun(
-                        child,
-                        id=next(self._ids),
-                        scheduled_at=at,
-                        due_at=at,
-                        priority=child.config.priority,
-                        origin=Origin.CHILD,
-                    )
+                asked = ForecastRun(
+                    child,
+                    id=next(self._ids),
+                    scheduled_at=at,
+                    due_at=at,
+                    priority=child.config.priority,
+                    origin=Origin.CHILD,
                 )
+                if self._journal is not None:
+                    self._journal.follows(asked, run)
+                self._comes(asked)
         if run.trigger is not None and run.trigger.spec.follows_runs:
             self._arm(model, run.trigger, at)
 
@@ -583,14 +538,3 @@ class Simulation:
             priority = trigger.spec.priority or model.config.priority
             self._tally.fires(model.id, due_at)
             self._comes(self._fired(model, trigger, due_at, due_at, priority))
-
-
-def _ledger(line: PoolLine, at: int) -> PoolLedger:
-    standing = PoolStanding(
-        pool_id=line.pool_id, slots=line.slots, in_use=line.in_use, reservation=None, shared=False
-    )
-    return PoolLedger(standing, now=at)
-
-
-def _rank(run: ForecastRun) -> Rank:
-    return rank_of(due_at=run.due_at, priority=run.priority, run_id=run.id)

@@ -19,6 +19,7 @@ import structlog
 
 from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.domain.forecast.comparison import ForecastComparison, ForecastRequest
+from tickwheel_admin.domain.forecast.night_plan import NightPlan, PlanRequest
 
 log = structlog.get_logger(__name__)
 
@@ -42,12 +43,22 @@ class ForecastProcesses:
         Raises:
             Unavailable: forecast.too_long, or forecast.failed.
         """
+        told = await self._answer("compare", request)
+        return await asyncio.to_thread(msgspec.json.decode, told, type=ForecastComparison)
+
+    async def plan(self, request: PlanRequest) -> NightPlan:
+        """The plan of the next hours; raises as `compare`."""
+        told = await self._answer("plan", request)
+        return await asyncio.to_thread(msgspec.json.decode, told, type=NightPlan)
+
+    async def _answer(self, kind: str, request: msgspec.Struct) -> bytes:
         text = await asyncio.to_thread(msgspec.json.encode, request)
         environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             _MODULE,
+            kind,
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
@@ -75,7 +86,7 @@ class ForecastProcesses:
                 problem=problem[-MAX_PROBLEM_BYTES:].decode(errors="replace"),
             )
             raise Unavailable("forecast.failed", "The process that forecasts failed.")
-        return await asyncio.to_thread(msgspec.json.decode, told, type=ForecastComparison)
+        return told
 
     def close(self) -> None:
         """End all of them."""

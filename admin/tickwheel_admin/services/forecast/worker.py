@@ -1,4 +1,4 @@
-"""The process that compares two forecasts; see `process`. It answers one request, and ends."""
+"""The process that forecasts; see `process`. It answers one request, and ends."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import os
 import pickle
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from tickwheel_admin.domain.forecast.comparison import Work, answer
-from tickwheel_admin.domain.forecast.simulation import Forecast
+from tickwheel_admin.domain.forecast.comparison import answer
+from tickwheel_admin.domain.forecast.night_plan import answer_plan
 
 MAX_MEMORY_BYTES = 1024**3  # of addresses; what is in use is far less
 MAX_CPU_SECONDS = 60  # should nobody be there to end it
 NICE = 10  # the admin comes first
 
 
-def side_by_side(works: Sequence[Work]) -> Sequence[Forecast]:
+def side_by_side(works: Sequence[Callable[[], Any]]) -> Sequence[Any]:
     """Half of the forecasts in a child: a machine with two cores needs half the time."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -31,15 +32,21 @@ def side_by_side(works: Sequence[Work]) -> Sequence[Forecast]:
     with os.fdopen(reading, "rb") as here:
         theirs = pickle.load(here)  # noqa: S301 - written by our own child
     os.waitpid(child, 0)
-    return [each for pair in zip(ours, theirs, strict=True) for each in pair]
+    theirs.append(None)  # there may be one less
+    return [each for pair in zip(ours, theirs, strict=False) for each in pair][: len(works)]
 
 
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS))
     os.nice(NICE)
-    gc.disable()  # it ends before that would pay
-    sys.stdout.buffer.write(answer(sys.stdin.buffer.read(), do=side_by_side))
+    asked = sys.stdin.buffer.read()
+    if sys.argv[1:] == ["plan"]:
+        made = answer_plan(asked, do=side_by_side)
+    else:
+        gc.disable()  # it ends before that would pay
+        made = answer(asked, do=side_by_side)
+    sys.stdout.buffer.write(made)
 
 
 if __name__ == "__main__":

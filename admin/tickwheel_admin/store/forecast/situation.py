@@ -17,7 +17,7 @@ from tickwheel_admin.domain.forecast.situation import (
     OpenRun,
 )
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.domain.runs.run import ENDED_BY_RESULT, PARKED_AT, Run, RunState
+from tickwheel_admin.domain.runs.run import ENDED_BY_RESULT, PARKED_AT, Origin, Run, RunState
 from tickwheel_admin.domain.triggers.kinds import AnySpec
 from tickwheel_admin.domain.triggers.trigger import TriggerState
 from tickwheel_admin.store.calendars.calendars import based_on, read_calendars
@@ -157,7 +157,12 @@ def _job(
 ) -> ForecastJob:
     counted = [(each, each.duration_ms) for each in runs if each.state in _COUNTED]
     measured = [(each, lasted) for each, lasted in counted if lasted is not None]
-    ends = [e.ended_at for e, _ in counted if e.state is RunState.SUCCEEDED and e.ended_at]
+    ends = [
+        each.ended_at
+        for each, _ in counted
+        # A backfill does the work of other days.
+        if each.state is RunState.SUCCEEDED and each.ended_at and each.origin is not Origin.BACKFILL
+    ]
     return replace(
         found,
         triggers=tuple(_trigger(each) for each in triggers),

@@ -332,6 +332,25 @@ async def test_a_backfill_from_its_preview_to_its_cancel(command: Command) -> No
     assert "parallel" in await command(f"backfill start report {march} --parallel 101", code=1)
 
 
+async def test_night_plan(command: Command, tmp_path: Path) -> None:
+    await command("executor create billing")
+    file = tmp_path / "job.yaml"
+    file.write_text(
+        'name: report\nhandler: h\ntriggers: [{kind: cron, expression: "0 * * * *"}]\n'
+        'alarms: [{kind: deadline_missed, limits: {by: "06:00"}}]\n'
+    )
+    await command("job create --executor billing -f", str(file))
+
+    told = await command("night-plan billing --hours 24", code=1)
+    assert "report will miss" in told
+    assert "no success is in sight" in told
+    assert "for a slot; end: not in sight" in told
+    assert "Nothing that was tried helps." in told
+    found = json.loads(await command("night-plan billing --hours 24 -o json", code=1))
+    assert [each["verdict"] for each in found["deadlines"]] == ["missed"]
+    await command("night-plan nobody", code=5)
+
+
 async def test_what_if(command: Command, tmp_path: Path) -> None:
     await command("executor create billing")
     file = tmp_path / "job.yaml"

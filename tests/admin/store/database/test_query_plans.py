@@ -36,6 +36,7 @@ from tickwheel_admin.store.executors.nodes import live_nodes
 from tickwheel_admin.store.failures.canaries import next_runs
 from tickwheel_admin.store.failures.good_runs import last_good_run
 from tickwheel_admin.store.forecast import situation as forecasts
+from tickwheel_admin.store.forecast.ended_runs import ended_runs
 from tickwheel_admin.store.gitops import handler_uses
 from tickwheel_admin.store.gitops import managed as managed_objects
 from tickwheel_admin.store.jobs import declared as declared_jobs
@@ -1088,6 +1089,11 @@ QUERIES = [
             c, [1, 2], after=7, limit=20, configs=JobConfigs(keep=100)
         ),
         ("primary", "ix_trigger_of_job", "ix_run_of_job"),
+    ),
+    Query(
+        "past runs of a plan",
+        lambda c, now: ended_runs(c, [1, 2, 3], from_at=now - 43_200_000, per_job=20),
+        ("ix_run_of_job",),
     ),
     Query(
         "executors whose triggers follow a calendar",

@@ -12,7 +12,7 @@ from tests.admin.kit.engine import Admin
 from tests.admin.kit.recording import Recording, add_history
 from tests.admin.kit.rows import add_job, all_runs
 from tests.support.nightly import IS_NIGHT
-from tickwheel_admin.domain.forecast import simulation
+from tickwheel_admin.domain.forecast import claims
 from tickwheel_admin.domain.forecast.simulation import Forecast, Simulation
 from tickwheel_admin.domain.forecast.situation import ForecastSituation
 from tickwheel_admin.domain.forecast.tally import quantile
@@ -89,7 +89,7 @@ async def test_a_forecast_foretells_each_start_when_runs_take_what_they_always_t
     No two jobs fire at one instant, for their order is anybody's, and which claim is a tenth one
     depends on how often an admin looks.
     """
-    for module in (dispatcher, simulation):
+    for module in (dispatcher, claims):
         monkeypatch.setattr(module, "OLDEST_FIRST_EVERY", 10**9)
     clock.now = START
     admin = Admin(database)
