@@ -93,6 +93,8 @@ PAGES = {
     "run-delayed": "/runs/{run:delayed}",
     "night-plan": "/night-plan?executor={executor:warehouse}&now=yes",
     "night-plan-nodes": "/night-plan?executor={executor:ml}&by=node&back=12&now=yes",
+    "as-of": "/as-of",
+    "as-of-job": "/as-of?job={job:payment-reconcile}",
     "proof": "/proof",
     "proof-executor": "/proof?executor={executor:ml}&hours=12",
     "backfill": "/backfills/{backfill:autumn}",

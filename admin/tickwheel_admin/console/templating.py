@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tickwheel_admin.console.alarms import labels as alarm_labels
+from tickwheel_admin.console.as_of import labels as as_of_labels
 from tickwheel_admin.console.backfills import labels as backfill_labels
 from tickwheel_admin.console.calendars import labels as calendar_labels
 from tickwheel_admin.console.delays import labels as delay_labels
@@ -40,6 +41,7 @@ _NAMES = {
     "system_labels": system_labels,
     "proof_labels": proof_labels,
     "delay_labels": delay_labels,
+    "as_of_labels": as_of_labels,
     "self_audit_labels": self_audit_labels,
     "node_program": node_program,
     "xxl_job_snippets": xxl_job_snippets,

@@ -89,7 +89,8 @@ def run_at(run: PastRun, attempts: Sequence[PastAttempt], at: int) -> RunThen:
     """
     known = {each.attempt for each in attempts}
     tries = list(attempts)
-    if run.dispatched_at is not None and run.is_claimed and run.attempt not in known:
+    begun_at = run.started_at if run.dispatched_at is None else run.dispatched_at
+    if begun_at is not None and run.is_claimed and run.attempt not in known:
         ended_at = run.ended_at if run.state not in LIVE else None
         tries.append(
             PastAttempt(

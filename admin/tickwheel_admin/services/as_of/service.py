@@ -157,6 +157,10 @@ class TimeMachine:
         self._store = store
         self._heavy = HeavyReads()
 
+    async def now(self) -> int:
+        """The present, to count back from."""
+        return await self._store.read(now_ms)
+
     async def picture(
         self,
         actor: Actor,

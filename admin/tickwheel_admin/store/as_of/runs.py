@@ -76,7 +76,7 @@ def runs_there(conn: sa.Connection, scope: PastScope, *, at: int) -> FoundRuns:
     for part, part_is_cut in (
         _around(conn, scope, at),
         _noted(conn, scope, at),
-        *(_open(conn, scope, at, state) for state in _OPEN),
+        _open(conn, scope, at),
     ):
         found |= {each.id: each for each in part if each.was_there(at)}
         is_cut = is_cut or part_is_cut
@@ -99,43 +99,41 @@ def _around(conn: sa.Connection, scope: PastScope, at: int) -> tuple[list[PastRu
 
 def _noted(conn: sa.Connection, scope: PastScope, at: int) -> tuple[list[PastRun], bool]:
     """Those that were there long, by the notes of their ends."""
-    ids: set[int] = set()
-    is_cut = False
+    parts = []
     for length, reach in enumerate(REACHES_MS):
-        wanted = sa.select(run_span.c.run_id).where(
+        part = sa.select(run_span.c.run_id.label("id")).where(
             run_span.c.length == length, run_span.c.ended_at > at, run_span.c.from_at <= at
         )
         if reach is not None:
-            wanted = wanted.where(run_span.c.ended_at <= at + reach)
-        part = conn.execute(_noted_of(scope, wanted).limit(COUNT_LIMIT + 1)).scalars().all()
-        is_cut = is_cut or len(part) > COUNT_LIMIT
-        ids.update(part)
-    return runs_of_ids(conn, sorted(ids)[: COUNT_LIMIT + 1]), is_cut
+            part = part.where(run_span.c.ended_at <= at + reach)
+        parts.append(_noted_of(scope, part, "ix_run_span_over").limit(COUNT_LIMIT + 1))
+    ids = sorted(set(_of_each(conn, parts)))
+    return runs_of_ids(conn, ids[: COUNT_LIMIT + 1]), len(ids) > COUNT_LIMIT
 
 
-def _open(
-    conn: sa.Connection, scope: PastScope, at: int, state: RunState
-) -> tuple[list[PastRun], bool]:
+def _open(conn: sa.Connection, scope: PastScope, at: int) -> tuple[list[PastRun], bool]:
     """Those that have not ended to this day, and whose instant is not near."""
     far = sa.or_(run.c.scheduled_at < at - SHORT_MS, run.c.scheduled_at > at + EARLY_MS)
-    newest = (
-        sa.select(run.c.id)
-        .where(run.c.state == state.value, far)
-        .order_by(run.c.scheduled_at.desc(), run.c.id.desc())
-        .limit(MAX_SCANNED)
-    )
-    if scope.executors is not None:
-        newest = newest.where(unindexed(run.c.executor_id).in_(sorted(scope.executors)))
-    ids = conn.execute(reading(newest, run, "ix_run_by_state")).scalars().all()
+    parts = []
+    for state in _OPEN:
+        newest = (
+            sa.select(run.c.id)
+            .where(run.c.state == state.value, far)
+            .order_by(run.c.scheduled_at.desc(), run.c.id.desc())
+            .limit(MAX_SCANNED)
+        )
+        if scope.executors is not None:
+            newest = newest.where(unindexed(run.c.executor_id).in_(sorted(scope.executors)))
+        parts.append(reading(newest, run, "ix_run_by_state"))
+    ids = _of_each(conn, parts)
     found: list[PastRun] = []
     for first in range(0, len(ids), IDS_PER_STATEMENT):
-        part = runs_of_ids(conn, ids[first : first + IDS_PER_STATEMENT])
-        found += [
-            each for each in part if each.was_there(at) and scope.job_id in (None, each.job_id)
-        ]
+        for each in runs_of_ids(conn, ids[first : first + IDS_PER_STATEMENT]):
+            if each.was_there(at) and scope.job_id in (None, each.job_id):
+                found.append(each)
         if len(found) > COUNT_LIMIT:
             break
-    return found, len(ids) == MAX_SCANNED or len(found) > COUNT_LIMIT
+    return found, len(ids) >= MAX_SCANNED or len(found) > COUNT_LIMIT
 
 
 def failed_between(
@@ -144,11 +142,10 @@ def failed_between(
     """Runs that failed after one instant and up to another, newest end first; and if there may be
     more. What a fire or a workflow tells of is left out.
     """
-    found: dict[int, PastRun] = {}
-    is_cut = False
     failed = sorted(state.value for state in FAILURES)
+    parts = []
     for state in failed:
-        part: sa.Select[Any] = sa.select(*_COLUMNS).where(
+        part = sa.select(run.c.id).where(
             run.c.state == state,
             run.c.scheduled_at > after - SHORT_MS,
             run.c.scheduled_at <= until,
@@ -162,29 +159,24 @@ def failed_between(
             part = reading(part, run, "ix_run_by_state")
             if scope.executors is not None:
                 part = part.where(unindexed(run.c.executor_id).in_(sorted(scope.executors)))
-        newest = part.order_by(run.c.scheduled_at.desc(), run.c.id.desc()).limit(MAX_FAILURES + 1)
-        rows = conn.execute(newest).all()
-        is_cut = is_cut or len(rows) > MAX_FAILURES
-        found |= {row.id: _past_run(row) for row in rows}
-    for length in range(len(REACHES_MS)):
-        noted = (
-            sa.select(run_span.c.run_id)
-            .join(run, run.c.id == run_span.c.run_id)
-            .where(
-                run_span.c.length == length,
-                run_span.c.ended_at > after,
-                run_span.c.ended_at <= until,
-                unindexed(run.c.state).in_(failed),
-                run.c.is_part.is_(False),
-            )
-            .order_by(run_span.c.ended_at.desc())
-            .limit(MAX_FAILURES + 1)
+        newest = part.order_by(run.c.scheduled_at.desc(), run.c.id.desc())
+        parts.append(newest.limit(MAX_FAILURES + 1))
+    noted = (
+        sa.select(run_span.c.run_id.label("id"))
+        .join(run, run.c.id == run_span.c.run_id)
+        .where(
+            run_span.c.ended_at > after,
+            run_span.c.ended_at <= until,
+            unindexed(run.c.state).in_(failed),
+            run.c.is_part.is_(False),
         )
-        ids = conn.execute(_noted_of(scope, noted)).scalars().all()
-        is_cut = is_cut or len(ids) > MAX_FAILURES
-        found |= {each.id: each for each in runs_of_ids(conn, ids)}
-    newest_end = sorted(found.values(), key=lambda each: (-(each.ended_at or 0), -each.id))
-    return newest_end[:MAX_FAILURES], is_cut or len(newest_end) > MAX_FAILURES
+        .order_by(run_span.c.ended_at.desc())
+        .limit(MAX_FAILURES + 1)
+    )
+    parts.append(_noted_of(scope, noted, "ix_run_span_old"))
+    found = runs_of_ids(conn, sorted(set(_of_each(conn, parts))))
+    newest_end = sorted(found, key=lambda each: (-(each.ended_at or 0), -each.id))
+    return newest_end[:MAX_FAILURES], len(newest_end) > MAX_FAILURES
 
 
 def runs_of_minute(
@@ -271,8 +263,14 @@ def _of(scope: PastScope, wanted: sa.Select[Any]) -> sa.Select[Any]:
     return wanted.where(unindexed(run.c.executor_id).in_(sorted(scope.executors)))
 
 
-def _noted_of(scope: PastScope, wanted: sa.Select[Any]) -> sa.Select[Any]:
-    wanted = reading(wanted, run_span, "ix_run_span_over")
+def _of_each(conn: sa.Connection, parts: Sequence[sa.Select[Any]]) -> list[int]:
+    """The ids of several selects, each with a limit of its own, by one statement."""
+    every = sa.union_all(*(sa.select(part.subquery().c.id) for part in parts))
+    return list(conn.execute(every).scalars())
+
+
+def _noted_of(scope: PastScope, wanted: sa.Select[Any], index: str) -> sa.Select[Any]:
+    wanted = reading(wanted, run_span, index)
     if scope.job_id is not None:
         return wanted.where(run_span.c.job_id == scope.job_id)
     if scope.executors is None:
@@ -303,7 +301,7 @@ def _past_run(row: Any) -> PastRun:
         created_at=row.created_at,
         attempt=row.attempt,
         node_id=row.node_id,
-        is_claimed=bool(row.has_token) or row.node_id is None,
+        is_claimed=bool(row.has_token) or row.node_id is None or row.started_at is not None,
         dispatched_at=row.dispatched_at,
         started_at=row.started_at,
         ended_at=row.ended_at,

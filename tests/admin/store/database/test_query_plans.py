@@ -1291,15 +1291,15 @@ QUERIES = [
     ),
     Query(
         "runs that failed before an instant",
-        lambda c, now: past_runs.failed_between(c, PastScope(), after=now - 60_000, until=now),
-        ("ix_run_by_state", "ix_run_span_over", "primary"),
+        lambda c, now: past_runs.failed_between(c, PastScope(), after=now - 200, until=now),
+        ("ix_run_by_state", "ix_run_span_old", "primary"),
     ),
     Query(
         "those of a job that failed before an instant",
         lambda c, now: past_runs.failed_between(
-            c, PastScope(job_id=7), after=now - 60_000, until=now
+            c, PastScope(job_id=7), after=now - 200, until=now
         ),
-        ("ix_run_of_job|ix_run_by_state", "ix_run_span_over"),
+        ("ix_run_of_job|ix_run_by_state", "ix_run_span_old"),
     ),
     Query(
         "runs of a job in a minute",
