@@ -276,6 +276,7 @@ CREATE TABLE `trigger` (
     version INTEGER NOT NULL,
     created_at BIGINT NOT NULL,
     since_at BIGINT NOT NULL DEFAULT 0,
+    place_at BIGINT,
     PRIMARY KEY (id)
 ) ENGINE=InnoDB CHARSET=utf8mb4 COLLATE utf8mb4_bin;
 
@@ -286,6 +287,8 @@ CREATE INDEX ix_trigger_next ON `trigger` (next_fire_at);
 CREATE INDEX ix_trigger_of_calendar ON `trigger` (calendar, calendar_version);
 
 CREATE INDEX ix_trigger_of_job ON `trigger` (job_id);
+
+CREATE INDEX ix_trigger_to_place ON `trigger` (place_at);
 
 CREATE INDEX ix_trigger_to_plan ON `trigger` (bucket, next_fire_at);
 

@@ -397,6 +397,7 @@ class Admin:
             tracer=tracer,
             moved=self._leave,
             tls=lambda: self._tls.status() if self._tls is not None else None,
+            place=self.services.forecasts.place,
         )
 
     def _leave(self, move: DatabaseMove) -> None:

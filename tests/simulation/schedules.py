@@ -57,7 +57,7 @@ def wall_trigger(random: Random, *, rate: int, now: int, zone: str) -> dict[str,
         "gap": random.choice(("fire", "fire", "skip")),
         "overlap": random.choice(("auto", "auto", "first", "second", "both")),
     }
-    match random.choice(("cron", "cron", "daily_window", "calendar_interval")):
+    match random.choice(("cron", "cron", "daily_window", "calendar_interval", "window")):
         case "cron":
             hours = f"{local.hour},{(local.hour + 1) % 24}"
             quartz, expression = random.choice(
@@ -80,6 +80,13 @@ def wall_trigger(random: Random, *, rate: int, now: int, zone: str) -> dict[str,
                 "from_time": _time(begin),
                 "to_time": _time(min(begin + random.choice((20, 4_000)), 86_399)),
                 "weekdays": random.choice((["mon", "wed", "fri"], [_weekday(local)], None)),
+                **rules,
+            }
+        case "window":
+            return {
+                "kind": "window",
+                "from_time": _time((_second(soon) - random.choice((60, 7_200))) % 86_400),
+                "to_time": f"{soon:%H:%M:%S}",  # it fires there, for it is not measured yet
                 **rules,
             }
         case _:

@@ -24,6 +24,7 @@ from tickwheel_admin.engine.maintenance.cleaner import Cleaner
 from tickwheel_admin.engine.maintenance.refresher import Refresher
 from tickwheel_admin.engine.maintenance.rollup import Rollup
 from tickwheel_admin.engine.maintenance.self_audit import SelfAudit
+from tickwheel_admin.engine.maintenance.window_placer import Place, WindowPlacer
 from tickwheel_admin.engine.membership.leases import Leases
 from tickwheel_admin.engine.membership.membership import Membership
 from tickwheel_admin.engine.membership.notifier import Notifier
@@ -67,6 +68,7 @@ class Engine:
         tracer: RunTracer | None = None,
         moved: Callable[[DatabaseMove], None] = lambda move: None,
         tls: Callable[[], TlsStatus | None] = lambda: None,
+        place: Place | None = None,
     ) -> None:
         """Wire the loops; nothing runs yet.
 
@@ -82,6 +84,7 @@ class Engine:
             tracer: records spans of runs; None: this admin does not trace.
             moved: is told when the installation is moved to another database.
             tls: the certificate that this admin shows, for the status.
+            place: chooses when in their windows triggers fire; None: others do.
         """
         configs, calendars = JobConfigs(), CalendarCache()
         self.admin_id = admin_id
@@ -131,6 +134,9 @@ class Engine:
         self.backfiller = Backfiller(store, ids, events, calendars=calendars)
         self.canary_retrier = CanaryRetrier(store, ids, events, configs=configs)
         self.refresher = Refresher(store, events, calendars=calendars)
+        self.window_placer = WindowPlacer(
+            store, ids, events, place=place, configs=configs, calendars=calendars
+        )
         self.cleaner = Cleaner(store, retention_days=retention_days)
         self.rollup = Rollup(store)
         self.self_audit = SelfAudit(store, admin_id=admin_id, retention_days=retention_days)
@@ -170,6 +176,7 @@ class Engine:
             self.backfiller,
             self.canary_retrier,
             self.refresher,
+            self.window_placer,
             self.cleaner,
             self.rollup,
             self.self_audit,

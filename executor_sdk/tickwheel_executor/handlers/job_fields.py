@@ -32,7 +32,9 @@ class TriggerDetails(TypedDict, total=False):
 class TriggerFields(TriggerDetails, total=False):
     """One of `triggers`, of any kind, as the API has it."""
 
-    kind: Literal["cron", "fixed_rate", "once", "fixed_delay", "calendar_interval", "daily_window"]
+    kind: Literal[
+        "cron", "fixed_rate", "once", "fixed_delay", "calendar_interval", "daily_window", "window"
+    ]
     expression: str
     dialect: Literal["unix", "quartz", "spring"]
     every_seconds: Seconds
@@ -45,6 +47,7 @@ class TriggerFields(TriggerDetails, total=False):
     at_time: str | time
     from_time: str | time
     to_time: str | time
+    done_by: str | time
     weekdays: Sequence[Any]
     priority: int
     parameters: Mapping[str, Any]

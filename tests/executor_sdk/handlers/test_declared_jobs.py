@@ -96,6 +96,10 @@ def test_the_fields_are_those_of_the_api() -> None:
             {"triggers": [{"kind": "daily_window", "every_seconds": timedelta(hours=1)}]},
             {"kind": "daily_window", "every_seconds": 3600},
         ),
+        (
+            {"triggers": [{"kind": "window", "from_time": "01:00", "to_time": "05:00"}]},
+            {"kind": "window", "from_time": "01:00", "to_time": "05:00"},
+        ),
     ],
 )
 def test_a_trigger_in_short_and_in_full(fields: dict[str, Any], trigger: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from tickwheel_admin.domain.triggers.kinds.daily_window import DailyWindowSpec
 from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
 from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
 from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
+from tickwheel_admin.domain.triggers.kinds.window import WindowSpec
 from tickwheel_admin.domain.triggers.spec import TriggerSpec, WallTimeSpec
 
 BLOCK_SECONDS = 600
@@ -137,6 +138,9 @@ class _WallTimes:
                     and since % ((spec.every_ms or 0) // 1000) == 0
                     and (not spec.weekdays or wall.isoweekday() in spec.weekdays)
                 )
+            case WindowSpec():
+                # Nothing is measured within the hour before a fire, and so it comes at the end.
+                return _second_of_day(wall) == _seconds(spec.to_time or "")
             case CalendarIntervalSpec():
                 days = (wall.date() - date.fromisoformat(spec.start_date or "")).days
                 return (

@@ -9,6 +9,7 @@ from tickwheel_admin.api.jobs.config_types import JobConfigJson
 from tickwheel_admin.api.runs.shapes import RunSummaryJson
 from tickwheel_admin.api.trigger_types import Trigger
 from tickwheel_admin.domain.jobs.declared_job import DeclaredState
+from tickwheel_admin.domain.triggers.placement import PlacedBy
 from tickwheel_admin.domain.triggers.trigger import TriggerState
 
 
@@ -31,6 +32,29 @@ class JobJson(TypedDict):
     config: JobConfigJson
 
 
+class PlacementJson(TypedDict):
+    """When in its window a trigger fires, and what that was chosen by."""
+
+    start: Annotated[str, doc("Wall time in the zone of the trigger.")]
+    by: Annotated[
+        PlacedBy,
+        doc(
+            "`load`: others use the fewest slots then; `latest`: the latest start that is in time; "
+            "`too_long`: the first one, because none is in time."
+        ),
+    ]
+    chosen_at: Instant | None
+    reason: Annotated[str, doc("The same in words, in English.")]
+    latest: Annotated[str, doc("The latest start that was considered, a wall time.")]
+    length_ms: Annotated[int, doc("What 19 of 20 runs that were measured took at most.")]
+    runs: Annotated[int, doc("How many were measured.")]
+    in_use: Annotated[
+        float | None, doc("Slots that others use while it runs, on average; by load only.")
+    ]
+    in_use_at_latest: Annotated[float | None, doc("The same for `latest`.")]
+    slots: Annotated[int | None, doc("That there are; by load only.")]
+
+
 class TriggerJson(TypedDict):
     """A trigger of a job."""
 
@@ -41,6 +65,10 @@ class TriggerJson(TypedDict):
     next_fire_at: Instant | None
     last_fire_at: Instant | None
     fires: Annotated[int, doc("How many runs it has made.")]
+    placement: Annotated[
+        PlacementJson | None,
+        doc("Of the kind `window` once it was placed; null: not yet, or another kind."),
+    ]
     spec: Trigger
 
 

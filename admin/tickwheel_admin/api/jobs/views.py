@@ -7,9 +7,12 @@ from typing import cast
 
 from tickwheel_admin.api.answers import instant, instants
 from tickwheel_admin.api.jobs.config_types import JobConfigJson
-from tickwheel_admin.api.jobs.shapes import JobDetailJson, JobJson, TriggerJson
+from tickwheel_admin.api.jobs.shapes import JobDetailJson, JobJson, PlacementJson, TriggerJson
 from tickwheel_admin.api.runs.views import run_summary_view
 from tickwheel_admin.domain.input.job import job_to_raw, trigger_to_raw
+from tickwheel_admin.domain.triggers.kinds.window import WindowSpec
+from tickwheel_admin.domain.triggers.placement import PlacedBy, clock_after
+from tickwheel_admin.domain.triggers.spec import TriggerSpec
 from tickwheel_admin.domain.triggers.trigger import Trigger
 from tickwheel_admin.services.jobs.service import JobDetail, JobItem
 
@@ -56,5 +59,25 @@ def trigger_view(trigger: Trigger) -> TriggerJson:
         "next_fire_at": instant(trigger.next_fire_at),
         "last_fire_at": instant(trigger.last_fire_at),
         "fires": trigger.fires,
+        "placement": _placement_view(trigger.spec),
         "spec": trigger_to_raw(trigger.spec),
+    }
+
+
+def _placement_view(spec: TriggerSpec) -> PlacementJson | None:
+    found = spec.placement if isinstance(spec, WindowSpec) else None
+    if found is None or not isinstance(spec, WindowSpec):
+        return None
+    by_load = found.by is PlacedBy.LOAD
+    return {
+        "start": clock_after(spec.begin, found.offset),
+        "by": found.by,
+        "chosen_at": instant(found.chosen_at),
+        "reason": spec.placement_in_words(str),
+        "latest": clock_after(spec.begin, found.latest),
+        "length_ms": found.length_ms,
+        "runs": found.runs,
+        "in_use": found.in_use if by_load else None,
+        "in_use_at_latest": found.in_use_at_latest if by_load else None,
+        "slots": found.slots if by_load else None,
     }

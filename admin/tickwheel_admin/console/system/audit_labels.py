@@ -66,6 +66,7 @@ def action_labels() -> dict[str, str]:
         "jobs.deleted": _("Jobs deleted"),
         "trigger.paused": _("Trigger paused"),
         "trigger.resumed": _("Trigger resumed"),
+        "trigger.placed": _("Trigger placed in its window"),
         "declared.accepted": _("Declared job accepted"),
         "declared.applied": _("Declared job applied"),
         "declared.ignored": _("Declared job ignored"),

@@ -19,6 +19,7 @@ from tickwheel_admin.domain.schedule.wall_clock import WEEKDAYS
 from tickwheel_admin.domain.triggers.kinds import KINDS
 from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
+from tickwheel_admin.domain.triggers.kinds.window import WindowSpec
 from tickwheel_admin.domain.triggers.own_fields import OwnField
 from tickwheel_admin.domain.triggers.spec import (
     MAX_CATCH_UP,
@@ -217,6 +218,10 @@ def details(spec: TriggerSpec) -> list[str]:
         found.append(f"{_('when clocks go forward')}: {dict(gap_choices())[spec.gap.value]}")
     if isinstance(spec, WallTimeSpec) and spec.overlap is not Overlap.AUTO:
         found.append(f"{_('when clocks go back')}: {dict(overlap_choices())[spec.overlap.value]}")
+    if isinstance(spec, WindowSpec):
+        found.append(spec.placement_in_words(_))
+        if spec.placement is not None:
+            found.append(_("placed on %(moment)s") % {"moment": instant(spec.placement.chosen_at)})
     if spec.priority is not None:
         found.append(_("priority %(n)s") % {"n": spec.priority})
     if spec.parameters is not None:

@@ -94,13 +94,16 @@ def edited(job: ForecastJob, config: JobConfig, situation: ForecastSituation) ->
     kept = list(job.triggers)
     triggers = []
     for index, spec in enumerate(config.triggers):
-        same = next((each for each in kept if each.spec == spec), None)
+        same = next((each for each in kept if each.spec.as_written() == spec), None)
         if same is not None:
             kept.remove(same)
             triggers.append(same)
             continue
         new = ForecastTrigger(
-            id=-(job.id * 1_000 + index), spec=spec, saved_at=situation.now, next_fire_at=None
+            id=-(job.id * 1_000 + index),
+            spec=spec.placed_as(each.spec for each in job.triggers),
+            saved_at=situation.now,
+            next_fire_at=None,
         )
         triggers.append(_armed(new, situation))
     return replace(job, config=config, revision=job.revision + 1, triggers=tuple(triggers))

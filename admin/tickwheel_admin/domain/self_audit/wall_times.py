@@ -16,6 +16,7 @@ from tickwheel_admin.domain.self_audit.cron_reading import (
 from tickwheel_admin.domain.triggers.kinds.calendar_interval import CalendarIntervalSpec
 from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.kinds.daily_window import DailyWindowSpec
+from tickwheel_admin.domain.triggers.kinds.window import WindowSpec
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
 DAY = 86_400
@@ -52,6 +53,10 @@ class WallTimes:
                     step = (every or 0) // 1_000
                     ahead = first if low <= first else first + -(-(low - first) // step) * step
                     yield from range(ahead, min(last + 1, high), step)
+            case WindowSpec(weekdays=weekdays):
+                later, second = divmod(_start_of(self.spec), DAY)  # days after the window began
+                if low <= second < high and (not weekdays or (day - later + 3) % 7 + 1 in weekdays):
+                    yield second
             case CalendarIntervalSpec(at_time=time):
                 if low <= (second := seconds_of(time)) < high and _counts(self.spec, day):
                     yield second
@@ -84,6 +89,11 @@ def wall_times(spec: TriggerSpec) -> WallTimes | None:
                 covers_all_hours=len(hours) == 24,
                 overlap="both",
                 spec=spec,
+            )
+        case WindowSpec():
+            hours = {_start_of(spec) % DAY // 3_600}
+            return WallTimes(
+                hours=frozenset(hours), covers_all_hours=False, overlap="first", spec=spec
             )
         case CalendarIntervalSpec(at_time=time):
             hours = {seconds_of(time) // 3_600}
@@ -130,6 +140,14 @@ def seconds_of(text: str | None) -> int:
         return parts[0] * 3_600 + parts[1] * 60 + (parts[2] if len(parts) > 2 else 0)
     except (ValueError, IndexError):
         raise UnreadableExpression(str(text)) from None
+
+
+def _start_of(spec: WindowSpec) -> int:
+    """When it starts, in seconds from the midnight before its window begins."""
+    begin = seconds_of(spec.from_time)
+    if spec.placement is not None:
+        return begin + spec.placement.offset * 60
+    return begin + (seconds_of(spec.to_time) - begin) % DAY
 
 
 def _counts(spec: CalendarIntervalSpec, day: int) -> bool:

@@ -41,6 +41,7 @@ class TriggerSpec(Struct, frozen=True, kw_only=True, tag_field="kind"):
     kind: ClassVar[str]  # stored, and named in requests
     has_wall_times: ClassVar[bool] = False  # what it fires at are wall times, not instants
     follows_runs: ClassVar[bool] = False  # the end of each run says when it fires next
+    is_placed: ClassVar[bool] = False  # the engine chooses when, within what people say
     is_proven_to_fire: ClassVar[bool] = False  # making its schedule refuses one without instants
     field_of_times: ClassVar[str] = "gap"  # what to change when the clocks skip all its instants
 
@@ -89,6 +90,14 @@ class TriggerSpec(Struct, frozen=True, kw_only=True, tag_field="kind"):
 
     def anchored(self, at: int) -> Self:
         """The same instants, of which `at` is one, whenever it is saved."""
+        return self
+
+    def as_written(self) -> Self:
+        """What people say: without what the engine has chosen."""
+        return self
+
+    def placed_as(self, others: Iterable[TriggerSpec]) -> Self:
+        """The same; the engine's choice for one of others that this one stands for holds."""
         return self
 
     def never_fires(self) -> ScheduleError:

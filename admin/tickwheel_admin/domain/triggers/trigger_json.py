@@ -10,6 +10,8 @@ import msgspec
 from tickwheel_admin.domain.triggers.kinds import KINDS, AnySpec
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
+# What the engine has chosen is stored with the trigger only, and not with the job's revision.
+_CHOSEN = ("placement",)
 _decoder: msgspec.json.Decoder[AnySpec] = msgspec.json.Decoder(AnySpec)
 
 
@@ -19,6 +21,7 @@ def _defaults() -> dict[str, Any]:
         field.name: field.default
         for kind in (*KINDS.values(), TriggerSpec)
         for field in msgspec.structs.fields(kind)
+        if field.name not in _CHOSEN
     }
     first = ("expression", "dialect", "timezone", "gap", "overlap")
     own = [name for name in of_all if name not in TriggerSpec.__struct_fields__]
@@ -38,6 +41,8 @@ def all_fields(spec: TriggerSpec) -> dict[str, Any]:
 def spec_to_json(spec: TriggerSpec) -> str:
     """Equal specs give equal text; what has its default is left out, so that it stays short."""
     said = {name: value for name, value in all_fields(spec).items() if value != _DEFAULTS.get(name)}
+    chosen = {name: value for name in _CHOSEN if (value := getattr(spec, name, None)) is not None}
+    said |= chosen
     return msgspec.json.encode(said).decode()
 
 

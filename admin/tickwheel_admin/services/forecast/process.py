@@ -20,6 +20,8 @@ import structlog
 from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.domain.forecast.comparison import ForecastComparison, ForecastRequest
 from tickwheel_admin.domain.forecast.night_plan import NightPlan, PlanRequest
+from tickwheel_admin.domain.forecast.windows import PlacementRequest
+from tickwheel_admin.domain.triggers.placement import WindowPlacement
 
 log = structlog.get_logger(__name__)
 
@@ -50,6 +52,11 @@ class ForecastProcesses:
         """The plan of the next hours; raises as `compare`."""
         told = await self._answer("plan", request)
         return await asyncio.to_thread(msgspec.json.decode, told, type=NightPlan)
+
+    async def place(self, request: PlacementRequest) -> dict[int, WindowPlacement]:
+        """Where triggers should fire, those that stay left out; raises as `compare` does."""
+        told = await self._answer("place", request)
+        return msgspec.json.decode(told, type=dict[int, WindowPlacement])
 
     async def _answer(self, kind: str, request: msgspec.Struct) -> bytes:
         text = await asyncio.to_thread(msgspec.json.encode, request)

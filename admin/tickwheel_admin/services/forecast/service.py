@@ -12,6 +12,8 @@ from tickwheel_admin.domain.forecast.comparison import ForecastSide as ForecastS
 from tickwheel_admin.domain.forecast.comparison import JobDifference as JobDifference
 from tickwheel_admin.domain.forecast.tally import ForecastHour as ForecastHour
 from tickwheel_admin.domain.forecast.tally import ForecastJobFigures as ForecastJobFigures
+from tickwheel_admin.domain.forecast.windows import PlacementRequest
+from tickwheel_admin.domain.triggers.placement import WindowPlacement
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.forecast.process import ForecastProcesses
 from tickwheel_admin.services.forecast.proposed import ProposedChanges
@@ -94,6 +96,10 @@ class Forecasts:
             left_out=read.left_out,
             more_open_runs=read.more_open_runs,
         )
+
+    async def place(self, request: PlacementRequest) -> Mapping[int, WindowPlacement]:
+        """Where in their windows triggers should fire, for the engine; as `ForecastProcesses`."""
+        return await self._processes.place(request)
 
     def close(self) -> None:
         """End what is under way."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from tickwheel_admin.domain.forecast.comparison import answer
 from tickwheel_admin.domain.forecast.night_plan import answer_plan
+from tickwheel_admin.domain.forecast.windows import answer_placements
 
 MAX_MEMORY_BYTES = 1024**3  # of addresses; what is in use is far less
 MAX_CPU_SECONDS = 60  # should nobody be there to end it
@@ -43,6 +44,8 @@ def main() -> None:
     asked = sys.stdin.buffer.read()
     if sys.argv[1:] == ["plan"]:
         made = answer_plan(asked, do=side_by_side)
+    elif sys.argv[1:] == ["place"]:
+        made = answer_placements(asked)
     else:
         gc.disable()  # it ends before that would pay
         made = answer(asked, do=side_by_side)

@@ -133,7 +133,8 @@ def _change(conn: sa.Connection, edit: PageEdit, run_ids: Sequence[int]) -> None
             raise TooFewIds(error.count * len(changed)) from None
         if "triggers" in each.changes and each.paused:
             stored = triggers_of_jobs(conn, [each.our_id]).get(each.our_id, [])
-            pause_triggers(conn, [t.trigger.id for t in stored if t.trigger.spec in each.paused])
+            paused = [t.trigger.id for t in stored if t.trigger.spec.as_written() in each.paused]
+            pause_triggers(conn, paused)
 
 
 def _with(edit: PageEdit, fate: Fate) -> Iterator[tuple[int, PlannedImport]]:

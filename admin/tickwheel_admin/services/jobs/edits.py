@@ -244,8 +244,9 @@ def update_job(
     )
     if not jobs.revise_job(conn, old, config, now=now, by=edit.actor.name):
         raise _changed(old)
-    kept = {each.id: each for each in cutovers if each.stored.trigger.spec in config.triggers}
-    standing = {each.stored.trigger.spec for each in kept.values()}
+    written = {each.id: each.stored.trigger.spec.as_written() for each in cutovers}
+    kept = {each.id: each for each in cutovers if written[each.id] in config.triggers}
+    standing = {written[each_id] for each_id in kept}
     # Those that cannot be computed go as well: what of them is still wanted is added anew.
     present = job_triggers.triggers_of_jobs(conn, [job_id]).get(job_id, [])
     removed = [stored.trigger.id for stored in present if stored.trigger.id not in kept]
@@ -254,7 +255,8 @@ def update_job(
     for each in kept.values():
         rearm(conn, each, job_paused=old.paused, paused=each.stored.trigger.paused)
     new = replace(old, config=config, revision=old.revision + 1)
-    added = [spec for spec in config.triggers if spec not in standing]
+    before = [each.stored.trigger.spec for each in cutovers]
+    added = [spec.placed_as(before) for spec in config.triggers if spec not in standing]
     add_triggers(conn, new, added, trigger_ids=edit.trigger_ids, calendars=calendars, now=now)
     rules = rules or RuleChanges()
     write_rules(conn, rules, now=now)

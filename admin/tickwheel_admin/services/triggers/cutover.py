@@ -156,7 +156,7 @@ def new_triggers(
         first_at = parse(spec, saved_at=now, calendar=calendar).next_after(since)
         if first_at is None:
             raise InvalidInput.one(
-                f"triggers[{job.config.triggers.index(spec)}]",
+                f"triggers[{job.config.triggers.index(spec.as_written())}]",
                 "trigger.never_fires",
                 "This lies in the past and would never fire.",
             )

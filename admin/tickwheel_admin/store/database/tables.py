@@ -324,6 +324,9 @@ trigger = _table(
     sa.Column("created_at", Instant, nullable=False),
     # Instants after this one are planned as the row says; `trigger_period` tells of those before.
     sa.Column("since_at", Instant, nullable=False, server_default=sa.text("0")),
+    # Of those whose start the engine chooses: when it looks at them again.
+    sa.Column("place_at", Instant),
+    sa.Index("ix_trigger_to_place", "place_at"),
     sa.Index("ix_trigger_of_calendar", "calendar", "calendar_version"),
     sa.Index("ix_trigger_to_plan", "bucket", "next_fire_at"),
     sa.Index("ix_trigger_of_job", "job_id"),

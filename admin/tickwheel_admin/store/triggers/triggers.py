@@ -45,7 +45,7 @@ def triggers_of_jobs(conn: sa.Connection, job_ids: Sequence[int]) -> dict[int, l
         sa.select(trigger).where(trigger.c.job_id.in_(job_ids)).order_by(trigger.c.id)
     )
     for row in rows:
-        found[row.job_id].append(_stored(row))
+        found[row.job_id].append(stored_trigger(row))
     return found
 
 
@@ -120,7 +120,7 @@ def lock_triggers(conn: sa.Connection, job_id: int) -> list[StoredTrigger]:
         .order_by(trigger.c.id)
         .with_for_update()
     )
-    return [_stored(row) for row in rows]
+    return [stored_trigger(row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +165,7 @@ def add_triggers(conn: sa.Connection, new: Sequence[NewTrigger]) -> None:
             "version": 1,
             "created_at": each.created_at,
             "since_at": each.created_at,
+            "place_at": each.created_at if each.spec.is_placed else None,
         }
         for each in new
     ]
@@ -272,5 +273,6 @@ def lock_run_of_fire(conn: sa.Connection, trigger_id: int, fired_at: int) -> Run
     return None if row is None else run_from_selected(row)
 
 
-def _stored(row: Any) -> StoredTrigger:
+def stored_trigger(row: Any) -> StoredTrigger:
+    """A trigger from a row with all columns of the table."""
     return StoredTrigger(trigger=trigger_from_row(row), saved_at=row.created_at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, time, timedelta
 from random import Random
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -25,6 +26,8 @@ from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.kinds.daily_window import DailyWindowSpec
 from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
 from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
+from tickwheel_admin.domain.triggers.kinds.window import WindowSpec
+from tickwheel_admin.domain.triggers.placement import PlacedBy, WindowPlacement
 from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
 
@@ -96,6 +99,28 @@ def _random_spec(random: Random, zone: str, near: datetime) -> TriggerSpec:
             return CronSpec(expression=text, dialect=dialect.value, **rules)
 
 
+def _random_window(random: Random, zone: str, near: datetime) -> WindowSpec:
+    """One that starts within an hour of a time by the clocks of Greenwich."""
+    length = random.choice((60, 240, 1_380))
+    offset = random.randrange(0, length + 1, 5)
+    is_placed = random.random() < 0.7
+    shift = random.randrange(-60, 61, 5) - (offset if is_placed else length)
+    begin = (near.astimezone(ZoneInfo(zone)).hour * 60 + shift) % 1_440
+    placement = WindowPlacement(
+        offset=offset, by=PlacedBy.LOAD, chosen_at=0, latest=length, length_ms=1, runs=3
+    )
+    return WindowSpec(
+        from_time=_text(begin * 60),
+        to_time=_text((begin + length) % 1_440 * 60),
+        weekdays=random.choice(((), (), (1, 2, 3, 4, 5), (6, 7))),
+        placement=placement if is_placed else None,
+        timezone=zone,
+        gap=random.choice(list(Gap)),
+        overlap=random.choice(list(Overlap)),
+        calendar=random.choice((None, None, "c")),
+    )
+
+
 def _text(second: int) -> str:
     return f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
 
@@ -128,6 +153,25 @@ def test_both_agree_around_changes_of_the_clocks(where: str) -> None:
             removed += len(raw) - len(planned)
     assert fires > TRIES
     assert removed > TRIES // 6
+
+
+@pytest.mark.parametrize("where", TRANSITIONS)
+def test_both_agree_on_windows_around_changes_of_the_clocks(where: str) -> None:
+    zone, day = TRANSITIONS[where]
+    random = Random(where)
+    fires = 0
+    for _ in range(TRIES):
+        near = datetime.combine(day, time(), UTC) + timedelta(hours=random.randrange(-30, 31))
+        spec = _random_window(random, zone, near)
+        calendar = None
+        if spec.calendar is not None:
+            calendar = Calendar(name="c", version=1, spec=random_spec(random, day))
+        schedule = parse(spec, saved_at=0, calendar=calendar)
+        begin = (int(near.timestamp()) - 3_600 * 3) * 1_000
+        planned = _planned(schedule, begin, begin + 6 * HOUR_MS)
+        assert _audited(spec, calendar, begin, begin + 6 * HOUR_MS) == planned, (spec, calendar)
+        fires += len(planned)
+    assert fires > 3
 
 
 @pytest.mark.parametrize("dialect", Dialect)

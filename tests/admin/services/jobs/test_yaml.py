@@ -76,6 +76,7 @@ def some_job(chance: random.Random) -> dict[str, Any]:
         {"kind": "fixed_delay", "every_seconds": 30, "initial_delay_seconds": 0},
         {"kind": "calendar_interval", "unit": "month", "start_date": "2026-01-31"},
         {"kind": "daily_window", "every_seconds": 900, "from_time": "22:30", "to_time": "23:10"},
+        {"kind": "window", "from_time": "22:30", "to_time": "03:00", "done_by": "06:00"},
     ]
     chosen = chance.sample(triggers, chance.randrange(4))
     for trigger in chosen:

@@ -41,6 +41,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "weekdays": ["mon", "wed", "sat"],
     }
     | BERLIN,
+    "window": {"kind": "window", "from_time": "22:00", "to_time": "02:30"} | BERLIN,
     "bounded": {"kind": "fixed_rate", "every_seconds": 3_600, "end_at": NOW + 90 * MINUTE},
     "with a calendar": {"kind": "cron", "expression": "0 * * * *", "calendar": "nights"},
 }

@@ -11,9 +11,16 @@ from tickwheel_admin.domain.triggers.kinds.daily_window import DailyWindowSpec
 from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
 from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
 from tickwheel_admin.domain.triggers.kinds.once import OnceSpec
+from tickwheel_admin.domain.triggers.kinds.window import WindowSpec
 
 AnySpec = (
-    CronSpec | FixedRateSpec | FixedDelaySpec | OnceSpec | CalendarIntervalSpec | DailyWindowSpec
+    CronSpec
+    | FixedRateSpec
+    | FixedDelaySpec
+    | OnceSpec
+    | CalendarIntervalSpec
+    | DailyWindowSpec
+    | WindowSpec
 )
 # In the order in which people are offered them; a job without triggers fires by hand or API only.
 KINDS: Mapping[str, type[AnySpec]] = {kind.kind: kind for kind in get_args(AnySpec)}

@@ -277,8 +277,10 @@ def upgrade() -> None:
         sa.Column("version", sa.Integer, nullable=False),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("since_at", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+        sa.Column("place_at", sa.BigInteger),
         indexes={
             "ix_trigger_next": ["next_fire_at"],
+            "ix_trigger_to_place": ["place_at"],
             "ix_trigger_of_calendar": ["calendar", "calendar_version"],
             "ix_trigger_of_job": ["job_id"],
             "ix_trigger_by_state": ["state", "id"],
