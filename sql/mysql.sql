@@ -484,6 +484,7 @@ CREATE TABLE backfill (
     from_at BIGINT NOT NULL,
     to_at BIGINT NOT NULL,
     newest_first BOOL NOT NULL,
+    only_holes BOOL NOT NULL DEFAULT false,
     `parallel` INTEGER NOT NULL,
     parameters MEDIUMTEXT,
     requested_by VARCHAR(100) NOT NULL,

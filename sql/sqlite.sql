@@ -484,6 +484,7 @@ CREATE TABLE backfill (
     from_at BIGINT NOT NULL,
     to_at BIGINT NOT NULL,
     newest_first BOOLEAN NOT NULL,
+    only_holes BOOLEAN DEFAULT 0 NOT NULL,
     parallel INTEGER NOT NULL,
     parameters TEXT,
     requested_by VARCHAR(100) NOT NULL,

@@ -39,6 +39,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         *("jobs.md", "schedules.md", "sdk.md", "workflows.md", "workflow-examples.md"),
         *(
             "backfills.md",
+            "coverage.md",
             "pools.md",
             "receipts.md",
             "scripts.md",

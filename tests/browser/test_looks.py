@@ -83,6 +83,9 @@ PAGES = {
     "job-backfills": "/jobs/{job:payment-reconcile}/backfills",
     "job-backfill": "/jobs/{job:payment-reconcile}/backfills/new"
     "?from=2027-01-01T00:00&to=2027-01-03T00:00",
+    "job-coverage": "/jobs/{job:sync-salesforce}/coverage"
+    "?from=2026-11-19T14:00&until=2026-11-20T13:30",
+    "job-coverage-none": "/jobs/{job:features-backfill}/coverage",
     "failure": "/alarms/failures/{failure:acquirer}",
     "failures-all": "/alarms/failures?state=all",
     "trends-executor": "/trends?executor={executor:ml}&step=day",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tickwheel_admin.console.alarms import labels as alarm_labels
 from tickwheel_admin.console.as_of import labels as as_of_labels
+from tickwheel_admin.console.backfills import coverage_labels
 from tickwheel_admin.console.backfills import labels as backfill_labels
 from tickwheel_admin.console.calendars import labels as calendar_labels
 from tickwheel_admin.console.delays import labels as delay_labels
@@ -38,6 +39,7 @@ _NAMES = {
     "alarm_labels": alarm_labels,
     "failure_labels": failure_labels,
     "backfill_labels": backfill_labels,
+    "coverage_labels": coverage_labels,
     "system_labels": system_labels,
     "proof_labels": proof_labels,
     "delay_labels": delay_labels,

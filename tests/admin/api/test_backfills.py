@@ -114,3 +114,34 @@ async def test_a_start_that_is_repeated_is_one_backfill(admin: Served) -> None:
     path = f"/jobs/{await add_job(admin)}/backfills"
     first, second = [await program.call("POST", path, MARCH) for _ in range(2)]
     assert first == second
+
+
+async def test_coverage_tells_holes_and_refuses_what_it_cannot_compute(
+    admin: Served, program: Program
+) -> None:
+    path = f"/jobs/{await add_job(admin)}/coverage"
+    march = "from=2026-03-01T00:00:00Z&until=2026-04-01T00:00:00Z"
+    status, found = await program.call("GET", f"{path}?{march}")
+    assert status == 200
+    assert (found["is_whole"], found["holes"], found["next"]) == (False, 31, None)
+    assert found["counts"] == dict.fromkeys(found["counts"], 0) | {"no_run": 31}
+    assert found["segments"] == [
+        {
+            "start_at": "2026-02-28T03:00:00Z",
+            "first_at": "2026-03-01T03:00:00Z",
+            "last_at": "2026-03-31T03:00:00Z",
+            "state": "no_run",
+            "reason": None,
+            "intervals": 31,
+            "run_ids": [],
+        }
+    ]
+    status, found = await program.call("GET", path)
+    assert (status, found["is_whole"], found["segments"]) == (200, True, []), "it is new"
+    for query, field in (
+        ("from=2026-04-01T00:00:00Z&until=2026-03-01T00:00:00Z", "until"),
+        ("trigger_id=7", "trigger_id"),
+    ):
+        status, refused = await program.call("GET", f"{path}?{query}")
+        assert (status, [p["field"] for p in refused["error"]["problems"]]) == (422, [field])
+    assert (await program.call("GET", "/jobs/999/coverage"))[0] == 404

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from tests.browser.samples.audited import add_audited_hours
 from tests.browser.samples.backfills import add_backfills
+from tests.browser.samples.covered import add_intervals
 from tests.browser.samples.declared import add_declared
 from tests.browser.samples.delayed import add_delayed_runs
 from tests.browser.samples.failures import add_failures
@@ -111,6 +112,7 @@ async def build(services: Services) -> dict[str, int]:
     await add_xxl_executor(services, executor_ids)
     live |= await add_people(services, executor_ids, job_ids)
     live |= await services.store.run(add_backfills, job_ids, executor_ids["billing"])
+    await services.store.run(add_intervals, job_ids)
     live |= await add_workflows(services, executor_ids["warehouse"], ids)
     live |= await services.store.run(
         add_failures, job_ids, executor_ids, text=ERRORS[0], failed_run=live["run:failed"]

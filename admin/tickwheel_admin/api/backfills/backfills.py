@@ -36,7 +36,7 @@ from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.backfills.requests import BackfillPreview, BackfillRequest
 from tickwheel_admin.services.backfills.service import BackfillItem, FilledInstant
 from tickwheel_admin.web.identity import actor_of
-from tickwheel_admin.web.input_fields import choice, integer, member, optional_id
+from tickwheel_admin.web.input_fields import boolean, choice, integer, member, optional_id
 from tickwheel_admin.web.input_fields import instant as instant_input
 from tickwheel_admin.web.keys import SERVICES
 from tickwheel_admin.web.routes import NoContent, Routes
@@ -60,7 +60,12 @@ _ORDER = choice(
 _PARALLEL = integer(
     "parallel", "Most runs that have not ended.", low=1, high=MAX_PARALLEL, default=1
 )
-_ASKED = (_FROM, _TO, _TRIGGER, _ORDER, _PARALLEL, PARAMETERS)
+_ONLY_HOLES = boolean(
+    "only_holes",
+    "Run what the coverage of the job calls holes: also instants whose run failed.",
+    default=False,
+)
+_ASKED = (_FROM, _TO, _TRIGGER, _ORDER, _PARALLEL, _ONLY_HOLES, PARAMETERS)
 
 
 @routes.get(
@@ -203,12 +208,14 @@ def asked_of(fields: Fields) -> BackfillRequest:
     """What a body asks for; raises InvalidInput."""
     from_at, to_at = _FROM.of(fields), _TO.of(fields)
     trigger_id, order, parallel = _TRIGGER.of(fields), _ORDER.of(fields), _PARALLEL.of(fields)
+    only_holes = _ONLY_HOLES.of(fields)
     raise_if_any(fields.problems)
     return BackfillRequest(
         from_at=from_at or 0,
         to_at=to_at or 0,
         trigger_id=trigger_id,
         newest_first=order == "newest_first",
+        only_holes=only_holes,
         parallel=parallel,
         parameters=parameters_of(fields.raw),
     )
@@ -226,6 +233,7 @@ def backfill_view(item: BackfillItem) -> BackfillJson:
         "from": instant(backfill.from_at),
         "to": instant(backfill.to_at),
         "order": "newest_first" if backfill.newest_first else "oldest_first",
+        "only_holes": backfill.only_holes,
         "parallel": backfill.parallel,
         "parameters": None if backfill.parameters is None else json_or_text(backfill.parameters),
         "state": backfill.state,

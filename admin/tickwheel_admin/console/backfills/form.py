@@ -17,6 +17,7 @@ FIELDS = {
     "trigger_id": "",
     "parallel": "1",
     "order": "oldest_first",
+    "only_holes": "",
     "parameters": "",
 }
 
@@ -84,6 +85,7 @@ def read_form_of(values: Mapping[str, str], *, zone: str, is_sent: bool) -> Back
             to_at=max(0, instants[1]),
             trigger_id=whole_number(typed.text("trigger_id")),
             newest_first=typed.text("order") == "newest_first",
+            only_holes=bool(typed.text("only_holes")),
             parallel=1 if parallel is None else parallel,
             parameters=parameters,
         ),

@@ -57,6 +57,7 @@ class Backfill:
     from_at: int
     to_at: int  # the first instant that is not in it
     newest_first: bool
+    only_holes: bool = False  # instants whose run failed are run too (domain.backfills.coverage)
     parallel: int  # 1..MAX_PARALLEL: most runs that have not ended
     parameters: str | None  # JSON object over those of job and trigger
     requested_by: str

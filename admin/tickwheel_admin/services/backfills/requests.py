@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
@@ -11,23 +12,25 @@ from tickwheel_admin.domain.backfills.backfill import (
     MAX_OPEN_OF_JOB,
     MAX_PARALLEL,
 )
-from tickwheel_admin.domain.backfills.instants import all_instants
+from tickwheel_admin.domain.backfills.instants import DueInstant, all_instants
 from tickwheel_admin.domain.backfills.runs import parameters_of
 from tickwheel_admin.domain.errors import Conflict, InvalidInput
 from tickwheel_admin.domain.input.job import parse_parameters
 from tickwheel_admin.domain.jobs.job import Job
-from tickwheel_admin.domain.schedule.base import ScheduleError
+from tickwheel_admin.domain.schedule.base import Schedule, ScheduleError
 from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.schedule import calendar_of, parse
 from tickwheel_admin.services.lists.heavy_reads import Breath
 from tickwheel_admin.services.runs.parameters import check_run_parameters
 from tickwheel_admin.store.backfills.backfills import count_open_of_job
+from tickwheel_admin.store.backfills.coverage import not_holes
 from tickwheel_admin.store.backfills.existing import count_existing
 from tickwheel_admin.store.calendars.calendars import CalendarCache
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.triggers.triggers import StoredTrigger, triggers_of_jobs
 
 _EVERY = 100  # instants between two breaths
+_LOOKED_AT = 1_000  # instants whose coverage is read at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,8 @@ class BackfillRequest:
     to_at: int  # the first instant that is not wanted; now at the latest
     trigger_id: int | None = None  # None: the job has only one that goes by the clock
     newest_first: bool = False
+    # Intervals that nothing covers, also those whose run failed; without: what has no run.
+    only_holes: bool = False
     parallel: int = 1  # most runs that have not ended
     parameters: str | None = None  # JSON object over those of job and trigger
 
@@ -49,7 +54,7 @@ class BackfillPreview:
     trigger: StoredTrigger
     to_at: int  # as asked for, or before what the planner has still to write
     total: int  # instants; at most MAX_INSTANTS
-    existing: int  # of these, those that have a run already
+    existing: int  # of these, those that are not run: they have a run already, or are no holes
     first_at: int | None  # None: there is no instant
     last_at: int | None
 
@@ -95,16 +100,7 @@ def preview_of(
     request = within_past(request, stored, now=now)
     spec = stored.trigger.spec
     check_run_parameters(conn, job, parameters_of(job, spec, request.parameters))
-    try:
-        calendar = calendar_of(spec, calendars.get_many(conn, [spec.calendar]))
-        schedule = parse(spec, saved_at=stored.saved_at, calendar=calendar)
-    except ScheduleError as error:
-        raise InvalidInput.one(
-            "trigger_id",
-            "backfill.no_schedule",
-            "The schedule of this trigger cannot be computed: %(why)s",
-            why=str(error),
-        ) from None
+    schedule = schedule_of(conn, stored, calendars)
     instants: list[int] = []
     breath = Breath()
     for at in all_instants(schedule, from_at=request.from_at, to_at=request.to_at):
@@ -118,7 +114,10 @@ def preview_of(
             "These are more than %(limit)d instants; choose a shorter time.",
             limit=MAX_INSTANTS,
         )
-    existing = count_existing(conn, job.id, stored.trigger.id, instants, breathe=breath.take)
+    if request.only_holes:
+        existing = _count_no_holes(conn, stored, schedule, instants, breath)
+    else:
+        existing = count_existing(conn, job.id, stored.trigger.id, instants, breathe=breath.take)
     return BackfillPreview(
         trigger=stored,
         to_at=request.to_at,
@@ -127,6 +126,41 @@ def preview_of(
         first_at=instants[0] if instants else None,
         last_at=instants[-1] if instants else None,
     )
+
+
+def schedule_of(conn: sa.Connection, stored: StoredTrigger, calendars: CalendarCache) -> Schedule:
+    """The schedule of a trigger with its calendar as it is now; raises InvalidInput."""
+    spec = stored.trigger.spec
+    try:
+        calendar = calendar_of(spec, calendars.get_many(conn, [spec.calendar]))
+        return parse(spec, saved_at=stored.saved_at, calendar=calendar)
+    except ScheduleError as error:
+        raise InvalidInput.one(
+            "trigger_id",
+            "backfill.no_schedule",
+            "The schedule of this trigger cannot be computed: %(why)s",
+            why=str(error),
+        ) from None
+
+
+def _count_no_holes(
+    conn: sa.Connection,
+    stored: StoredTrigger,
+    schedule: Schedule,
+    instants: Sequence[int],
+    breath: Breath,
+) -> int:
+    """How many of these instants a backfill of holes leaves."""
+    count = 0
+    previous_at = schedule.last_before(instants[0]) if instants else None
+    for first in range(0, len(instants), _LOOKED_AT):
+        due: list[DueInstant] = []
+        for at in instants[first : first + _LOOKED_AT]:
+            due.append(DueInstant(at, previous_at))
+            previous_at = at
+        count += len(not_holes(conn, stored.trigger.job_id, stored.trigger.id, due))
+        breath.take()
+    return count
 
 
 def chosen_trigger(conn: sa.Connection, job_id: int, trigger_id: int | None) -> StoredTrigger:

@@ -13,6 +13,11 @@ from tickwheel_admin.domain.backfills.runs import parameters_of
 from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.runs.run import FINAL
 from tickwheel_admin.domain.users.user import Actor, Permission
+from tickwheel_admin.services.backfills.coverage import (
+    CoverageRequest,
+    TriggerCoverage,
+    trigger_coverage,
+)
 from tickwheel_admin.services.backfills.requests import (
     BackfillPreview,
     BackfillRequest,
@@ -76,7 +81,7 @@ class FilledInstant:
     """An instant of a backfill and its run."""
 
     at: int
-    run_id: int
+    run_id: int | None  # None: the instant was left, and what it had is deleted
     item: RunItem | None  # None: the run is no longer in the ledger
 
 
@@ -169,6 +174,7 @@ class Backfills:
                 from_at=request.from_at,
                 to_at=seen.to_at,
                 newest_first=request.newest_first,
+                only_holes=request.only_holes,
                 parallel=request.parallel,
                 parameters=request.parameters,
                 requested_by=actor.name[:100],
@@ -187,10 +193,32 @@ class Backfills:
                 until=new.to_at,
                 instants=seen.total,
                 parallel=new.parallel,
+                **({"only_holes": True} if new.only_holes else {}),
             )
             return new_id
 
         return await self._audited.run(actor, create, RUNS, repeated=lambda noted: new_id)
+
+    # --- coverage ----------------------------------------------------------------------------
+
+    async def coverage(
+        self, actor: Actor, job_id: int, request: CoverageRequest
+    ) -> TriggerCoverage:
+        """What became of the intervals of a trigger, at most 10,000; computes for long.
+
+        Raises:
+            NotFound: there is no such job, or the caller may not see it.
+            InvalidInput: on until or trigger_id.
+        """
+
+        def read(conn: sa.Connection) -> TriggerCoverage:
+            job = get_job(conn, job_id)
+            if job is None or not actor.may(Permission.VIEW, job.executor_id):
+                raise not_found()
+            return trigger_coverage(conn, job, request, self._calendars)
+
+        async with self._heavy.turn(actor.user_id):
+            return await self._store.read(read)
 
     # --- finding -----------------------------------------------------------------------------
 
@@ -252,11 +280,11 @@ class Backfills:
                 limit=limit + 1,
             )
             more = encode_cursor(_After(found[limit - 1][0])) if len(found) > limit else None
-            runs = read_items(conn, [run_id for _, run_id in found[:limit]])
+            runs = read_items(conn, [run_id for _, run_id in found[:limit] if run_id])
             items = {item.run.id: item for item in runs}
             return Page(
                 items=[
-                    FilledInstant(at=at, run_id=run_id, item=items.get(run_id))
+                    FilledInstant(at=at, run_id=run_id, item=items.get(run_id or 0))
                     for at, run_id in found[:limit]
                 ],
                 next=more,

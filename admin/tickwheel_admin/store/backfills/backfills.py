@@ -25,6 +25,7 @@ def _backfill(row: Any) -> Backfill:
         "spec": spec_from_json(row.spec),
         "state": BackfillState(row.state),
         "newest_first": bool(row.newest_first),
+        "only_holes": bool(row.only_holes),
     }
     return Backfill(**values)
 
@@ -191,8 +192,11 @@ def page_instants(
     outcome: FillOutcome,
     before: int | None,
     limit: int,
-) -> list[tuple[int, int]]:
-    """(instant, run) of a backfill with one outcome, latest instants first."""
+) -> list[tuple[int, int | None]]:
+    """(instant, run) of a backfill with one outcome, latest instants first.
+
+    The run is None where it was deleted before the backfill came to its instant.
+    """
     wanted = (
         sa.select(backfill_run.c.at, backfill_run.c.run_id)
         .where(backfill_run.c.backfill_id == backfill_id, backfill_run.c.outcome == outcome.value)
@@ -202,7 +206,7 @@ def page_instants(
     if before is not None:
         wanted = wanted.where(backfill_run.c.at < before)
     return [
-        (row.at, row.run_id)
+        (row.at, row.run_id or None)
         for row in conn.execute(reading(wanted, backfill_run, "ix_backfill_run_of"))
     ]
 

@@ -27,7 +27,7 @@ def existing_runs(
     """
     if not ats:
         return {}
-    others = _other_triggers(conn, job_id, trigger_id)
+    others = other_triggers(conn, job_id, trigger_id)
     fires = _fires(job_id, others).where(run.c.scheduled_at.in_(ats))
     filled = _filled(job_id, others).where(backfill_run.c.at.in_(ats))
     found = {row.at: row.id for row in conn.execute(fires)}
@@ -47,7 +47,7 @@ def count_existing(
     Args:
         breathe: called after every few of them.
     """
-    others = _other_triggers(conn, job_id, trigger_id)
+    others = other_triggers(conn, job_id, trigger_id)
     count = 0
     for first in range(0, len(ats), _AT_ONCE):
         some = ats[first : first + _AT_ONCE]
@@ -77,7 +77,8 @@ def _is_any(
     return conn.execute(reading(wanted, table, index)).first() is not None
 
 
-def _other_triggers(conn: sa.Connection, job_id: int, trigger_id: int) -> list[int]:
+def other_triggers(conn: sa.Connection, job_id: int, trigger_id: int) -> list[int]:
+    """Triggers that the job has beside one, by id: what they do does not count for it."""
     rows = conn.execute(sa.select(trigger.c.id).where(trigger.c.job_id == job_id)).scalars()
     return sorted(each for each in rows if each != trigger_id)
 

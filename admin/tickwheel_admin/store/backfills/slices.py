@@ -23,6 +23,7 @@ from tickwheel_admin.domain.backfills.runs import runs_of_slice
 from tickwheel_admin.domain.jobs.job import Job
 from tickwheel_admin.domain.runs.run import FINAL, RunState
 from tickwheel_admin.store.backfills.backfills import lock_unchanged, write_backfill
+from tickwheel_admin.store.backfills.coverage import not_holes
 from tickwheel_admin.store.backfills.existing import existing_runs
 from tickwheel_admin.store.database.batch import insert_values, update_values
 from tickwheel_admin.store.database.clock import now_ms
@@ -32,6 +33,7 @@ from tickwheel_admin.store.jobs.jobs import lock_job
 from tickwheel_admin.store.runs.inserts import insert_requested_runs
 
 JOB_DELETED = "job_deleted"
+_NO_RUN = 0  # stands for a run that is deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,14 +138,14 @@ def _advanced(
     if job is None:
         return replace(backfill, state=BackfillState.CANCELLED, reason=JOB_DELETED)
     room = min(due.room, len(run_ids), backfill.most_open(job.config) - backfill.open)
-    standing = existing_runs(conn, job.id, backfill.trigger_id, [each.at for each in due.instants])
+    standing = _standing(conn, backfill, due.instants)
     new: list[DueInstant] = []
     existing: list[tuple[int, int]] = []
     is_last = due.is_last
     cursor = backfill.cursor_at
     for each in due.instants:
         if each.at in standing:
-            existing.append((each.at, standing[each.at]))
+            existing.append((each.at, standing[each.at] or _NO_RUN))
         elif len(new) < room:
             new.append(each)
         else:
@@ -158,6 +160,16 @@ def _advanced(
         written=backfill.written + len(new),
         existing=backfill.existing + len(existing),
     )
+
+
+def _standing(
+    conn: sa.Connection, backfill: Backfill, instants: Sequence[DueInstant]
+) -> Mapping[int, int | None]:
+    """By instant that is not run, the run that stands for it."""
+    job_id, trigger_id = backfill.job_id, backfill.trigger_id
+    if backfill.only_holes:
+        return not_holes(conn, job_id, trigger_id, instants)
+    return existing_runs(conn, job_id, trigger_id, [each.at for each in instants])
 
 
 def _write(

@@ -577,6 +577,8 @@ backfill = _table(
     sa.Column("from_at", Instant, nullable=False),
     sa.Column("to_at", Instant, nullable=False),  # the first instant that is not in it
     sa.Column("newest_first", sa.Boolean, nullable=False),
+    # Failed instants are run too, and what other runs have covered is not.
+    sa.Column("only_holes", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("parallel", sa.Integer, nullable=False),  # most runs that have not ended
     sa.Column("parameters", LongText),  # JSON object over those of job and trigger; NULL: nothing
     sa.Column("requested_by", sa.String(100), nullable=False),

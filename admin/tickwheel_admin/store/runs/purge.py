@@ -15,7 +15,6 @@ import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.runs.run import FINAL, WHOLE_FIRE
-from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.index_hints import reading
 from tickwheel_admin.store.database.tables import job, run
 from tickwheel_admin.store.runs.pages import RunPosition
@@ -108,7 +107,7 @@ def purge_runs(conn: sa.Connection, run_ids: Sequence[int]) -> int:
     }
     gone = [row for row in locked if (row.fire_id or row.id) not in stays]
     fires = (row for row in gone if row.fire_id is None and row.trigger_id is not None)
-    keep_purged(conn, fires, now=now_ms(conn))
+    keep_purged(conn, fires)
     delete_runs(conn, [row.id for row in gone])
     return sum(row.fire_id is None for row in gone)
 

@@ -94,17 +94,16 @@ def keep_pause(conn: sa.Connection, executor_id: int, *, paused_at: int, resumed
     )
 
 
-def keep_purged(conn: sa.Connection, runs: Iterable[Any], *, now: int) -> None:
-    """Keep between which instants runs of each job are deleted, as far as audits still ask.
+def keep_purged(conn: sa.Connection, runs: Iterable[Any]) -> None:
+    """Keep between which instants runs of each job are deleted: coverage calls these no holes.
 
     Args:
         runs: rows with job_id, scheduled_at and what they told of missed fires, if any.
     """
     spans: dict[int, tuple[int, int]] = {}
     for row in runs:
-        if row.scheduled_at >= now - REMEMBERED_MS:
-            low, high = spans.get(row.job_id, (row.scheduled_at, row.scheduled_at))
-            spans[row.job_id] = min(low, _first_told(row)), max(high, row.scheduled_at)
+        low, high = spans.get(row.job_id, (row.scheduled_at, row.scheduled_at))
+        spans[row.job_id] = min(low, _first_told(row)), max(high, row.scheduled_at)
     insert_rows(
         conn,
         run_purge,
@@ -142,15 +141,18 @@ def _first_told(row: Any) -> int:
 
 
 def forget_past(conn: sa.Connection, *, now: int, limit: int) -> int:
-    """Delete what nobody asks for any more; returns how many rows, at most `limit` a table."""
-    before = now - REMEMBERED_MS
+    """Delete what nobody asks for any more; returns how many rows, at most `limit` a table.
+
+    What people had deleted is kept until the retention of runs has come so far: coverage asks.
+    """
+    audited = now - REMEMBERED_MS
     removed = 0
-    for table, ended in (
-        (trigger_period, trigger_period.c.until_at),
-        (pause_period, pause_period.c.resumed_at),
-        (calendar_period, calendar_period.c.until_at),
-        (node_period, node_period.c.until_at),
-        (run_purge, run_purge.c.to_at),
+    for table, ended, before in (
+        (trigger_period, trigger_period.c.until_at, audited),
+        (pause_period, pause_period.c.resumed_at, audited),
+        (calendar_period, calendar_period.c.until_at, audited),
+        (node_period, node_period.c.until_at, audited),
+        (run_purge, run_purge.c.to_at, min(audited, retained_from(conn))),
     ):
         keys = list(table.primary_key.columns)
         rows = conn.execute(sa.select(*keys).where(ended < before).order_by(ended).limit(limit))

@@ -303,6 +303,24 @@ async def test_pools_are_added_changed_and_deleted(command: Command) -> None:
     assert "Pool licences is deleted." in await command("pool delete licences --yes")
 
 
+async def test_coverage_fails_while_there_are_holes(command: Command) -> None:
+    await command("executor create billing")
+    daily = "name: report\nhandler: x\ntriggers: [{kind: cron, expression: 0 3 * * *}]\n"
+    await command("job create --executor billing -f -", stdin=daily)
+    march = "--from 2026-03-01T00:00Z --until 2026-03-04T00:00Z"
+    told = await command(f"job coverage billing/report {march}", code=1)
+    assert "no run" in told
+    found = json.loads(await command(f"job coverage report {march} -o json", code=1))
+    assert (found["is_whole"], found["holes"], found["counts"]["no_run"]) == (False, 3, 3)
+    assert [each["intervals"] for each in found["segments"]] == [3]
+    empty = "--from 2026-03-01T04:00Z --until 2026-03-01T05:00Z"
+    assert json.loads(await command(f"job coverage report {empty} -o json"))["is_whole"]
+    range_ = "--from 2026-03-01T00:00Z --to 2026-03-04T00:00Z"
+    asked = f"backfill start billing/report {range_} --only-holes"
+    backfill = json.loads(await command(f"{asked} -o json"))["id"]
+    assert json.loads(await command(f"backfill show {backfill} -o json"))["only_holes"]
+
+
 async def test_a_backfill_from_its_preview_to_its_cancel(command: Command) -> None:
     march = "--from 2026-03-01T00:00Z --to 2026-04-01T00:00Z"
     await command("executor create billing")

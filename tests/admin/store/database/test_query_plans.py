@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from tests.admin.kit.services import FAR, World
 from tickwheel_admin.domain.backfills.backfill import FillOutcome
+from tickwheel_admin.domain.backfills.instants import DueInstant
 from tickwheel_admin.domain.failures.canary import CanaryRetry, CanaryState
 from tickwheel_admin.domain.jobs.declared_job import DeclaredState
 from tickwheel_admin.domain.runs.run import FAILURES, FINAL, LIVE, PARKED_AT, Origin, RunState
@@ -23,6 +24,7 @@ from tickwheel_admin.store.as_of.changes import revisions_at
 from tickwheel_admin.store.as_of.runs import PastScope
 from tickwheel_admin.store.as_of.situation import periods_of_job
 from tickwheel_admin.store.backfills import backfills, existing, slices
+from tickwheel_admin.store.backfills import coverage as covering
 from tickwheel_admin.store.calendars import calendars
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.batch import insert_rows, update_rows
@@ -937,6 +939,16 @@ QUERIES = [
             c, 7, 1, range(now - 200, now), breathe=lambda: None
         ),
         ("ix_trigger_of_job", "ix_run_of_job|ix_run_recent", "primary|ix_backfill_run_of"),
+    ),
+    Query(
+        "coverage of intervals",
+        lambda c, now: covering.read_coverage(
+            c, 7, 1, [DueInstant(at, at - 1) for at in range(now - 200, now)]
+        ),
+        (
+            "ix_trigger_of_job", "ix_run_of_job|ix_run_recent", "primary|ix_backfill_run_of",
+            "primary",
+        ),
     ),
     Query(
         "old backfills",

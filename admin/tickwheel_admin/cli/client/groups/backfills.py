@@ -161,6 +161,11 @@ def _add_asked(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"the most runs that have not ended, 1 to {MAX_PARALLEL} (default: 1)",
     )
+    command.add_argument(
+        "--only-holes",
+        action="store_true",
+        help="what `job coverage` calls holes: also instants whose run failed",
+    )
     command.add_argument("--newest-first", action="store_true", help="the newest instants first")
     command.add_argument(
         "--parameters", metavar="JSON", help="an object over those of job and trigger, or @FILE"
@@ -186,6 +191,8 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
         "parallel": args.parallel,
         "order": "newest_first" if args.newest_first else "oldest_first",
     }
+    if args.only_holes:
+        body["only_holes"] = True
     if args.trigger is not None:
         body["trigger_id"] = args.trigger
     parameters = parameters_of(args.parameters, args.single)

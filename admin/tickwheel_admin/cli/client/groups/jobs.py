@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tickwheel_admin.cli.client import names
 from tickwheel_admin.cli.client.editing import edited
-from tickwheel_admin.cli.client.groups import job_bulk
+from tickwheel_admin.cli.client.groups import job_bulk, job_coverage
 from tickwheel_admin.cli.client.groups.job_filter import add_filter, filter_of
 from tickwheel_admin.cli.client.inputs import read_document, read_text
 from tickwheel_admin.cli.client.output.job_columns import (
@@ -34,6 +34,7 @@ _EXAMPLES = """\
   tickwheel job pause billing/report billing/reminders
   tickwheel job pause --tag nightly --all-matching
   tickwheel job history billing/report
+  tickwheel job coverage billing/report --from 30d
   tickwheel job export --executor billing > billing.yaml
 
 JOB is an id, `executor/job`, or a name alone if only one job has it.
@@ -64,6 +65,7 @@ def register(subparsers: Subparsers) -> None:
     _add_job(command)
     add_start_flags(command)
     job_bulk.register(group)
+    job_coverage.register(group)
     command = add_command(group, "history", _history, told="list the revisions of one")
     _add_job(command)
     add_limit(command)

@@ -473,6 +473,7 @@ def upgrade() -> None:
         sa.Column("from_at", sa.BigInteger, nullable=False),
         sa.Column("to_at", sa.BigInteger, nullable=False),
         sa.Column("newest_first", sa.Boolean, nullable=False),
+        sa.Column("only_holes", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("parallel", sa.Integer, nullable=False),
         sa.Column("parameters", LongText),
         sa.Column("requested_by", sa.String(100), nullable=False),
