@@ -56,7 +56,7 @@ async def test_the_matrix_of_an_executor(site: Served, morning: Morning) -> None
     assert f'href="{address}"' in await page_of(site, f"/executors/{morning.executor_id}")
     assert f'href="{address}"' in await page_of(site, f"/trends?executor={morning.executor_id}")
     page = await page_of(site, address)
-    assert "2 runs waited, 17m 00s" in text_of(page)
+    assert "2 runs waited · 17m 00s" in text_of(page)
     assert "mail 2 17m 00s 15 2 Caused in all 15 2" in text_of(page)
     assert 'data-tip="mail ← etl &lt;b&gt; · 15m 00s"' in page
     assert f'href="/runs?job={morning.mail}&amp;from=' in page

@@ -8,7 +8,8 @@ import pytest
 
 from tests.support import catalogs
 
-_PLACEHOLDER = re.compile(r"%\((\w+)\)")
+# What `%` makes of a text: a value, a percent sign, or an error where the original has none.
+_PLACEHOLDER = re.compile(r"%(?:\(\w+\)|%|)")
 
 
 @pytest.mark.parametrize("language", catalogs.TRANSLATED)
