@@ -441,6 +441,7 @@ class Admin:
         self._stopping = True
         log.info("admin.stopping")
         engine.dispatcher.stopped = True
+        self.services.forecasts.close()  # a loop may wait for one
         # To the end of their passes: what was just claimed is still sent.
         await _end(loops, engine.planner, engine.dispatcher)
         for site in runner.sites:

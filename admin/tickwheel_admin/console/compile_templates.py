@@ -2,8 +2,8 @@
 
 It takes seconds of processor time. A thread of the admin would take them from its loops in the very
 moment in which they catch up with what was due while no admin ran. So a process of the lowest
-priority compiles and writes a file, which later starts read. The file is in the admin's directory,
-where only its own user can write: it is code.
+priority compiles, and the admin keeps the result in a file for its next start. The file is in the
+admin's directory, where only its own user can write: it is code.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
+from typing import BinaryIO
 
 import structlog
 
@@ -20,12 +20,17 @@ from tickwheel_admin.console.frame.assets import Assets
 from tickwheel_admin.console.frame.bytecode_cache import COMPILED
 from tickwheel_admin.console.frame.rendering import Renderer
 from tickwheel_admin.console.templating import new_renderer
+from tickwheel_admin.services.lists.worker_processes import (
+    WorkerFailed,
+    WorkerProcesses,
+    WorkerTooSlow,
+)
 
 log = structlog.get_logger(__name__)
 
 FILE = "templates.compiled"  # in the admin's directory
 LOWEST_PRIORITY = 19  # of processes
-MAX_PROBLEM_BYTES = 2_000  # of what a process that fails says, its end
+SECONDS = 600.0  # beside other work, at the lowest priority
 
 
 def read_compiled(directory: Path) -> None:
@@ -37,49 +42,42 @@ async def compile_templates(renderer: Renderer, directory: Path) -> None:
     """Have every template of the renderer ready, and in the file for the next start."""
 
     async def elsewhere() -> None:
-        await _compile_in_a_process(directory)
-        await asyncio.to_thread(read_compiled, directory)
+        compiled = await _compile_in_a_process()
+        await asyncio.to_thread(_take, compiled, directory)
 
     await renderer.compile_all(elsewhere)
 
 
-async def _compile_in_a_process(directory: Path) -> None:
-    """Write the file. If that fails, they are compiled here, and again at the next start."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        __name__,
-        str(directory / FILE),
-        stdin=DEVNULL,
-        stdout=DEVNULL,
-        stderr=PIPE,
-        start_new_session=True,  # a Ctrl-C at the admin is the admin's to handle
-    )
+async def _compile_in_a_process() -> bytes:
+    """What it says; nothing if it fails: they are compiled here then, and at each start anew."""
+    workers = WorkerProcesses(seconds=SECONDS)
     try:
-        _, problem = await process.communicate()
-    finally:
-        if process.returncode is None:  # the admin stops
-            process.kill()
-            await asyncio.shield(process.wait())
-    if process.returncode != 0:
-        told = problem[-MAX_PROBLEM_BYTES:].decode(errors="replace")
-        log.warning("templates.not_compiled", status=process.returncode, problem=told)
+        return await workers.ask(__name__, text=b"")
+    except WorkerTooSlow:
+        log.warning("templates.not_compiled", status=None, problem="it took too long")
+    except WorkerFailed as error:
+        log.warning("templates.not_compiled", status=error.status, problem=error.problem)
+    return b""
 
 
-def main(file: Path) -> None:
-    """Compile all templates into a file.
+def _take(compiled: bytes, directory: Path) -> None:
+    if not COMPILED.take(compiled):
+        return
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        COMPILED.write(directory / FILE)
+    except OSError as error:  # a container may have no place to write, with a database elsewhere
+        log.info("templates.not_kept", reason=str(error))
 
-    Raises:
-        OSError: the file cannot be written.
-    """
+
+def main(output: BinaryIO) -> None:
+    """Compile all templates, and write them where the admin reads."""
     os.nice(LOWEST_PRIORITY)
-    COMPILED.read(file)
-    COMPILED.write(file)  # if it cannot be written, no seconds are spent
     renderer = new_renderer(Assets())
     for name in renderer.template_names():
         renderer.compile(name)
-    COMPILED.write(file)
+    output.write(COMPILED.to_bytes())
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.stdout.buffer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 
@@ -27,39 +28,53 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bytecode_cache.COMPILED, "_kept", {})
 
 
-async def test_a_start_reads_what_was_compiled_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    main(tmp_path / FILE)
-    forget(monkeypatch)
-    monkeypatch.setattr(jinja2.Environment, "compile", pytest.fail)
-    monkeypatch.setattr(compile_templates, "_compile_in_a_process", pytest.fail)
-
-    read_compiled(tmp_path)
-    renderer = new_renderer(Assets())  # compiles the templates with macros
-    await compile_templates.compile_templates(renderer, tmp_path)
-
-    assert os.listdir(tmp_path) == [FILE]
+def compiled() -> bytes:
+    """What the process says."""
+    output = io.BytesIO()
+    main(output)
+    return output.getvalue()
 
 
-async def test_a_process_compiles_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    renderer = new_renderer(Assets())
-    main(tmp_path / FILE)
-    whole = dict(bytecode_cache.COMPILED._kept)
-    forget(monkeypatch)
-    asked: list[Path] = []
+def answer(monkeypatch: pytest.MonkeyPatch, whole: bytes) -> None:
+    """Have the process say this, and nothing compiled after it."""
 
-    async def compile_elsewhere(directory: Path) -> None:
-        asked.append(directory)
+    async def compile_elsewhere() -> bytes:
         monkeypatch.setattr(jinja2.Environment, "compile", pytest.fail)
+        return whole
 
     monkeypatch.setattr(compile_templates, "_compile_in_a_process", compile_elsewhere)
-    await compile_templates.compile_templates(renderer, tmp_path)
 
-    assert asked == [tmp_path]
-    assert bytecode_cache.COMPILED._kept == whole
+
+async def test_a_process_compiles_what_the_next_start_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renderer, whole = new_renderer(Assets()), compiled()
+    directory = tmp_path / "not" / "yet"
+    forget(monkeypatch)
+    answer(monkeypatch, whole)
+    await compile_templates.compile_templates(renderer, directory)
+    assert os.listdir(directory) == [FILE]
+
+    forget(monkeypatch)
+    monkeypatch.setattr(compile_templates, "_compile_in_a_process", pytest.fail)
+    read_compiled(directory)
+    await compile_templates.compile_templates(new_renderer(Assets()), directory)
+
+
+async def test_without_a_place_to_write_they_are_kept_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renderer, whole = new_renderer(Assets()), compiled()
+    nowhere = tmp_path / "file"
+    nowhere.write_bytes(b"")
+    forget(monkeypatch)
+    answer(monkeypatch, whole)
+
+    with capture_logs() as logs:
+        await compile_templates.compile_templates(renderer, nowhere)
+
+    assert [line["event"] for line in logs] == ["templates.not_kept"]
+    assert all(map(renderer.is_compiled, renderer.template_names()))
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\x81\xa1a", b"\x91\x01"])
@@ -77,23 +92,20 @@ async def test_a_process_that_fails_is_told_and_templates_are_compiled_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     renderer = new_renderer(Assets())
-    whole = await _compiled(renderer)
-    key, code = next(iter(whole.items()))
-    monkeypatch.setattr(bytecode_cache.COMPILED, "_kept", {k: whole[k] for k in whole if k != key})
+    await renderer.compile_all()
+    some = renderer.template_names()[:1]
+    whole = dict(bytecode_cache.COMPILED._kept)
+    forget(monkeypatch)
+    monkeypatch.setattr(renderer, "template_names", lambda: some)
     renderer._environment.cache.clear()  # type: ignore[union-attr]
-    nowhere = tmp_path / "missing" / "directory"
+    monkeypatch.setattr(compile_templates, "__name__", "tickwheel_admin.no_such_module")
 
     with capture_logs() as logs:
-        await compile_templates.compile_templates(renderer, nowhere)
+        await compile_templates.compile_templates(renderer, tmp_path)
 
     (told,) = (line for line in logs if line["event"] == "templates.not_compiled")
     assert told["status"] == 1
-    assert "missing/directory" in told["problem"]
-    assert bytecode_cache.COMPILED._kept[key] == code
-
-
-async def _compiled(renderer: rendering.Renderer) -> dict[str, bytes]:
-    await renderer.compile_all()
-    for name in renderer.template_names():
-        assert renderer.is_compiled(name)
-    return dict(bytecode_cache.COMPILED._kept)
+    assert "no_such_module" in told["problem"]
+    assert os.listdir(tmp_path) == []
+    assert bytecode_cache.COMPILED._kept.items() <= whole.items()
+    assert all(map(renderer.is_compiled, some))

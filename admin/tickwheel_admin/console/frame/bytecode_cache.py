@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from pathlib import Path
@@ -23,15 +24,25 @@ class CompiledTemplates(jinja2.BytecodeCache):
     def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
         self._kept[bucket.key] = bucket.bytecode_to_string()
 
+    def to_bytes(self) -> bytes:
+        """All of it, for another process."""
+        return msgspec.msgpack.encode(self._kept)
+
+    def take(self, compiled: bytes) -> bool:
+        """Add what another process has; says whether these were the bytes of one."""
+        try:
+            self._kept |= msgspec.msgpack.decode(compiled, type=dict[str, bytes])
+        except msgspec.DecodeError:
+            return False
+        return True
+
     def read(self, file: Path) -> None:
         """Take what an earlier process wrote; a file that is missing or damaged has nothing.
 
         The file is code: it must be where only the admin's own user can write.
         """
-        try:
-            self._kept |= msgspec.msgpack.decode(file.read_bytes(), type=dict[str, bytes])
-        except (OSError, msgspec.DecodeError):
-            return  # they are compiled again
+        with contextlib.suppress(OSError):  # they are compiled again
+            self.take(file.read_bytes())
 
     def write(self, file: Path) -> None:
         """Write all of it, as a whole or not at all.
@@ -42,7 +53,7 @@ class CompiledTemplates(jinja2.BytecodeCache):
         handle, name = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.")
         try:
             with open(handle, "wb") as new:
-                new.write(msgspec.msgpack.encode(self._kept))
+                new.write(self.to_bytes())
             os.replace(name, file)
         except BaseException:
             os.unlink(name)

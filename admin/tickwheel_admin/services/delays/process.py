@@ -13,6 +13,7 @@ from tickwheel_admin.domain.errors import Unavailable
 from tickwheel_admin.services.lists.worker_processes import (
     WorkerFailed,
     WorkerProcesses,
+    WorkersClosed,
     WorkerTooSlow,
 )
 
@@ -45,8 +46,9 @@ class DelayProcesses:
                 "This takes longer than %(seconds)d s; ask for less time.",
                 seconds=int(self._processes.seconds),
             ) from None
-        except WorkerFailed as error:
-            log.error("delays.failed", status=error.status, problem=error.problem)
+        except (WorkerFailed, WorkersClosed) as error:
+            if isinstance(error, WorkerFailed):
+                log.error("delays.failed", status=error.status, problem=error.problem)
             raise Unavailable("delays.failed", "The process that computes delays failed.") from None
         return await asyncio.to_thread(msgspec.json.decode, told, type=DelayMatrix)
 

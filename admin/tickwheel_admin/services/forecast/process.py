@@ -1,18 +1,8 @@
-"""Forecasts in processes of their own: they compute for seconds, and are ended when nobody waits.
-
-A thread would not do: Python that computes holds up the admin's loops, and a thread cannot be
-ended. A process gets JSON, has limits of time and memory, no environment that could hold secrets,
-and is killed when its reader leaves, when it takes too long, and when the admin stops.
-"""
+"""Forecasts in processes of their own: they compute for seconds."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import signal
-import sys
-from asyncio.subprocess import PIPE, Process
 
 import msgspec
 import structlog
@@ -22,13 +12,20 @@ from tickwheel_admin.domain.forecast.comparison import ForecastComparison, Forec
 from tickwheel_admin.domain.forecast.night_plan import NightPlan, PlanRequest
 from tickwheel_admin.domain.forecast.windows import PlacementRequest
 from tickwheel_admin.domain.triggers.placement import WindowPlacement
+from tickwheel_admin.services.lists.worker_processes import (
+    WorkerFailed,
+    WorkerProcesses,
+    WorkersClosed,
+    WorkerTooSlow,
+)
 
 log = structlog.get_logger(__name__)
 
 SECONDS = 30.0  # of one forecast, the start of the process included
-MAX_PROBLEM_BYTES = 2_000  # of what a process that fails says, its end
+# Of one for the engine: a loop without a pass for so long, and the time it rests, is taken for one
+# that stands still.
+PLACING_SECONDS = 20.0
 _MODULE = "tickwheel_admin.services.forecast.worker"
-_KEPT_VARIABLES = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "TZ")
 
 
 class ForecastProcesses:
@@ -36,8 +33,7 @@ class ForecastProcesses:
 
     def __init__(self, *, seconds: float = SECONDS) -> None:
         """Allow each forecast so many seconds."""
-        self._seconds = seconds
-        self._running: set[Process] = set()
+        self._processes = WorkerProcesses(seconds=seconds)
 
     async def compare(self, request: ForecastRequest) -> ForecastComparison:
         """What the request asks for; whoever is cancelled leaves no process behind.
@@ -55,60 +51,28 @@ class ForecastProcesses:
 
     async def place(self, request: PlacementRequest) -> dict[int, WindowPlacement]:
         """Where triggers should fire, those that stay left out; raises as `compare` does."""
-        told = await self._answer("place", request)
+        told = await self._answer("place", request, seconds=PLACING_SECONDS)
         return msgspec.json.decode(told, type=dict[int, WindowPlacement])
 
-    async def _answer(self, kind: str, request: msgspec.Struct) -> bytes:
+    async def _answer(
+        self, kind: str, request: msgspec.Struct, *, seconds: float | None = None
+    ) -> bytes:
         text = await asyncio.to_thread(msgspec.json.encode, request)
-        environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            _MODULE,
-            kind,
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            env=environment,
-            start_new_session=True,  # a Ctrl-C at the admin is the admin's to handle
-        )
-        self._running.add(process)
         try:
-            async with asyncio.timeout(self._seconds):
-                told, problem = await process.communicate(text)
-        except TimeoutError:
-            log.warning("forecast.took_too_long", seconds=self._seconds)
+            return await self._processes.ask(_MODULE, kind, text=text, seconds=seconds)
+        except WorkerTooSlow:
+            allowed = self._processes.seconds if seconds is None else seconds
+            log.warning("forecast.took_too_long", seconds=allowed)
             raise Unavailable(
                 "forecast.too_long",
                 "This forecast takes longer than %(seconds)d s; ask for fewer days.",
-                seconds=int(self._seconds),
+                seconds=int(allowed),
             ) from None
-        finally:
-            self._running.discard(process)
-            await _ended(process)
-        if process.returncode != 0:
-            log.error(
-                "forecast.failed",
-                status=process.returncode,
-                problem=problem[-MAX_PROBLEM_BYTES:].decode(errors="replace"),
-            )
-            raise Unavailable("forecast.failed", "The process that forecasts failed.")
-        return told
+        except (WorkerFailed, WorkersClosed) as error:
+            if isinstance(error, WorkerFailed):
+                log.error("forecast.failed", status=error.status, problem=error.problem)
+            raise Unavailable("forecast.failed", "The process that forecasts failed.") from None
 
     def close(self) -> None:
         """End all of them."""
-        for process in self._running:
-            _kill(process)
-
-
-async def _ended(process: Process) -> None:
-    """Kill it if it still runs, and wait for its end, also while the caller is cancelled."""
-    if process.returncode is None:
-        _kill(process)
-        await asyncio.shield(process.wait())
-
-
-def _kill(process: Process) -> None:
-    """With its child: it leads a session of its own."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+        self._processes.close()

@@ -31,6 +31,10 @@ class WorkerFailed(Exception):
         self.problem = problem
 
 
+class WorkersClosed(Exception):
+    """The admin stops."""
+
+
 class WorkerProcesses:
     """Starts one for each request. Used from the event loop's thread only."""
 
@@ -38,14 +42,23 @@ class WorkerProcesses:
         """Allow each so many seconds, its start included."""
         self.seconds = seconds
         self.running: set[Process] = set()
+        self._closed = False
 
-    async def ask(self, module: str, *arguments: str, text: bytes) -> bytes:
+    async def ask(
+        self, module: str, *arguments: str, text: bytes, seconds: float | None = None
+    ) -> bytes:
         """What a module answers to a text; whoever is cancelled leaves no process behind.
+
+        Args:
+            seconds: allow this one so many.
 
         Raises:
             WorkerTooSlow: it took too long.
             WorkerFailed: it said why, or not.
+            WorkersClosed: by `close`.
         """
+        if self._closed:
+            raise WorkersClosed
         environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -60,13 +73,15 @@ class WorkerProcesses:
         )
         self.running.add(process)
         try:
-            async with asyncio.timeout(self.seconds):
+            async with asyncio.timeout(self.seconds if seconds is None else seconds):
                 told, problem = await process.communicate(text)
         except TimeoutError:
             raise WorkerTooSlow from None
         finally:
             self.running.discard(process)
             await _ended(process)
+        if self._closed:
+            raise WorkersClosed
         if process.returncode != 0:
             raise WorkerFailed(
                 process.returncode, problem[-MAX_PROBLEM_BYTES:].decode(errors="replace")
@@ -74,7 +89,8 @@ class WorkerProcesses:
         return told
 
     def close(self) -> None:
-        """End all of them."""
+        """End all of them, and start no more."""
+        self._closed = True
         for process in self.running:
             _kill(process)
 

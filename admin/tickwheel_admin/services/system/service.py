@@ -35,6 +35,7 @@ _LOOP_LABELS: Mapping[str, Word] = {
     "alarmevaluator": Word("Evaluating alarms"),
     "alarmdelivery": Word("Delivering alarms"),
     "selfaudit": Word("Self-audit"),
+    "windowplacer": Word("Placing triggers in windows"),
     "herald": Word("Telling other admins"),
 }
 

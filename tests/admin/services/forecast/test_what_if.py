@@ -143,13 +143,31 @@ async def test_a_process_ends_with_its_reader(world: World, processes: ForecastP
     job_id = await hourly_job(world, executor_id)
     change = {"kind": "job_pause", "job_id": job_id, "paused": True}
     asking = asyncio.create_task(forecasts.what_if(ADMIN, [change], hours=168))
-    await wait_until_async(lambda: bool(processes._running))
-    (running,) = processes._running
+    await wait_until_async(lambda: bool(processes._processes.running))
+    (running,) = processes._processes.running
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
     assert running.returncode is not None
-    assert not processes._running
+    assert not processes._processes.running
+
+
+async def test_an_admin_that_stops_ends_forecasts_without_an_error(
+    world: World, processes: ForecastProcesses
+) -> None:
+    forecasts = Forecasts(world.database, world.jobs, processes=processes)
+    job_id = await hourly_job(world, await world.executor())
+    change = {"kind": "job_pause", "job_id": job_id, "paused": True}
+    with structlog.testing.capture_logs() as logged:
+        asking = asyncio.create_task(forecasts.what_if(ADMIN, [change], hours=168))
+        await wait_until_async(lambda: bool(processes._processes.running))
+        forecasts.close()
+        with pytest.raises(Unavailable):
+            await asking
+        with pytest.raises(Unavailable):
+            await forecasts.what_if(ADMIN, [change], hours=168)
+    assert not processes._processes.running
+    assert [line for line in logged if line["log_level"] == "error"] == []
 
 
 async def test_a_process_that_takes_too_long_is_ended(world: World) -> None:

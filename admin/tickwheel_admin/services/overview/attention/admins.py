@@ -24,8 +24,14 @@ from tickwheel_admin.store.overview.overview import StoredAdmin, list_admins
 
 MAX_ADMINS = 200
 STANDSTILL_MS = 30_000
-# They rest for one and five minutes; auditing an hour of thousands of triggers takes a while, too.
-SLOW_LOOPS = {"cleaner": 100_000, "rollup": 400_000, "selfaudit": 400_000}
+# They rest for up to five minutes; auditing an hour of thousands of triggers, and a forecast for
+# those with windows, take a while, too.
+SLOW_LOOPS = {
+    "cleaner": 100_000,
+    "rollup": 400_000,
+    "selfaudit": 400_000,
+    "windowplacer": 100_000,
+}
 RENEWAL_MS = 8_000  # an admin renews its lease every two seconds
 MAX_OFFSET_MS = 2_000
 DAY_MS = 86_400_000
