@@ -76,7 +76,7 @@ def test_the_job_form_has_the_fields_of_the_handler_that_is_chosen(
     admin_page.get_by_role("textbox", name="month").fill("2026-11")
     admin_page.get_by_label("customers").fill("c")
     # A trigger more or less leaves them as they are.
-    admin_page.get_by_role("button", name="Once").click()
+    admin_page.get_by_role("button", name="Once At").click()
     expect(admin_page.get_by_role("textbox", name="month")).to_have_value("2026-11")
     admin_page.get_by_role("button", name="Remove trigger 1").click()
     expect(admin_page.get_by_role("button", name="Remove trigger 1")).to_have_count(0)
