@@ -193,6 +193,7 @@ async def test_an_admins_row_says_how_it_does(database: Database, admin: Admin) 
         "alarmevaluator",
         "alarmdelivery",
         "herald",
+        "windowplacer",
     }
     assert status.loops["planner"].last_pass_ms_ago is None
     assert status.loops["planner"].failing

@@ -250,6 +250,7 @@ def test_the_streams_stand_in_for_the_real_ones() -> None:
 
 @pytest.fixture
 def configure() -> Iterator[Callable[..., None]]:
+    structlog.reset_defaults()  # a command that ran in this process has configured it
     yield structlog.configure
     structlog.reset_defaults()
 

@@ -91,4 +91,4 @@ async def test_on_the_command_line(
     assert "etl <b> 15m 0s, mail 2m 0s" in told
     assert '"delay_ms": 1020000' in await command("delays", "show", "billing", "-o", "json")
     none = await command("delays", "show", "billing", "--until", "2020-01-01T00:00Z")
-    assert none.endswith("\nNo run was delayed.\n")
+    assert none.endswith("No run was delayed.\n")

@@ -388,4 +388,4 @@ async def set_zone_version(database: Database, version: str) -> None:
 
 def test_the_kinds_that_go_by_clocks_are_these() -> None:
     by_the_clock = {name for name, kind in KINDS.items() if kind.has_wall_times}
-    assert by_the_clock == {"cron", "calendar_interval", "daily_window"}
+    assert by_the_clock == {"cron", "calendar_interval", "daily_window", "window"}
