@@ -240,9 +240,14 @@ def messages_of(conn: sa.Connection, run_ids: Collection[int]) -> dict[int, str]
     return {row.id: row.message for row in conn.execute(wanted) if row.message}
 
 
+# One that ended while it waited for its next try tells when that was, and not when the try ended.
+_MAY_HAVE_WAITED = (RunState.QUEUED, RunState.SKIPPED, RunState.CANCELLED)
+
+
 def _is_first(each: PastRun) -> bool:
     """Its row tells of its only attempt."""
-    return each.is_claimed and each.state is not RunState.QUEUED
+    waited = each.state in _MAY_HAVE_WAITED or each.reason == "node_gone"
+    return each.is_claimed and not waited
 
 
 def _in_order(scope: PastScope, columns: Sequence[Any], low: int, high: int) -> sa.Select[Any]:
