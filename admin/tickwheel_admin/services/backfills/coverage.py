@@ -55,7 +55,8 @@ def trigger_coverage(
     until_at = now if request.until_at is None else min(request.until_at, now)
     from_at = request.from_at
     if from_at is None:
-        from_at = max(0, job.created_at, until_at - request.days * DAY_MS)
+        # A trigger fires only after it was saved, and not in that instant.
+        from_at = max(0, job.created_at + 1, until_at - request.days * DAY_MS)
         from_at = min(from_at, until_at)
     elif request.until_at is not None and request.until_at < from_at:
         raise InvalidInput.one("until", "out_of_range", "This must not be before “from”.")

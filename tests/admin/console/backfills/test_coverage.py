@@ -123,3 +123,27 @@ def test_strips_are_cut_at_local_midnights_also_of_a_short_day() -> None:
     assert [(each.x, each.width) for each in days[1].parts] == [(0, 100)]
     assert days[2].has_faults
     assert [each.x for each in days[2].parts] == [91.667, 95.833]
+
+
+async def test_a_new_job_has_no_hole_before_it_was_made(
+    site: Served, person: Person, job_id: int
+) -> None:
+    """A fixed rate counts from the instant at which it was saved, and fires after it."""
+    rate = {"kind": "fixed_rate", "every_seconds": 3_600}
+    job = {"name": "new", "handler": "h", "triggers": [rate]}
+    executor_id = (await site.services.jobs.get(COMMAND_LINE, job_id)).item.job.executor_id
+    made = await site.services.jobs.create(COMMAND_LINE, executor_id, job)
+    half_an_hour = 1_800_000
+
+    def made_earlier(conn: sa.Connection) -> None:
+        for table, column in (
+            (tables.job, tables.job.c.id),
+            (tables.trigger, tables.trigger.c.job_id),
+        ):
+            earlier = {"created_at": table.c.created_at - half_an_hour}
+            conn.execute(sa.update(table).where(column == made).values(earlier))
+
+    await site.services.store.run(made_earlier)
+    page = await person.get(f"/jobs/{made}/coverage")
+    assert "not processed" not in page
+    assert "The trigger has no interval in this time." in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.admin.kit.routes import headers_of, logged_in
 from tests.admin.kit.served import Served, served
 from tickwheel_admin.console.forecast.lanes import drawn_lanes
 from tickwheel_admin.domain.errors import Unavailable
+from tickwheel_admin.domain.forecast.night_plan import PlanSum
 from tickwheel_admin.domain.users.user import Grant, Role, everywhere
 from tickwheel_admin.services.users.administration import COMMAND_LINE
 
@@ -96,6 +98,29 @@ async def test_a_deadline_in_danger_is_explained(
         _, page = await get(site, "/night-plan?now=yes", headers)
         assert "backup" not in page
         assert "Without another job, another job" in words(page)
+
+
+async def test_what_is_too_much_to_be_drawn_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(tmp_path) as site:
+        headers = headers_of(await logged_in(site, "vic", everywhere(Role.VIEWER)))
+        await executor_of(site)
+        found = crowded_plan()
+        plan = replace(
+            found.plan,
+            bars=(),
+            deadlines=(),
+            sums=(PlanSum(job_id=4, runs=2_160, first_at=1, last_at=2, busy_ms=3),),
+        )
+
+        async def get_plan(*_: object, **__: object) -> Any:
+            return replace(found, plan=plan, past=())
+
+        monkeypatch.setattr(type(site.services.night_plans), "get", get_plan)
+        _, page = await get(site, "/night-plan?now=yes", headers)
+        assert "&lt;report&gt;</a> 2,160 runs, " in words(page)
+        assert "nothing will run" not in page
 
 
 async def test_whoever_may_not_see_an_executor_sees_no_plan(tmp_path: Path) -> None:
