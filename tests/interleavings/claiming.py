@@ -48,7 +48,7 @@ def one_queue(stage: Stage) -> Iterator[None]:
         if stage.random.random() < 0.3:
             stage.acts(admin, "renews", stage.twin(admin).renews)
     yield
-    for _ in range(2):
+    for _ in range(3):
         stage.afterwards(*(admin.claims for admin in admins))
     nodes = sum(stage.node_row(node_id).slots for node_id in (1, 2, 3))
     live = [run for run in stage.runs() if is_live(run)]
