@@ -60,6 +60,10 @@ class Admin(engine.Admin):
     async def claims(self) -> None:
         await self.engine.dispatcher.run_once()
 
+    def waits_out_contention(self) -> None:
+        """Let the moment pass for which it leaves a queue to others who were claiming from it."""
+        self.engine.dispatcher._paced.clear()
+
     async def sweeps(self) -> None:
         await self.engine.sweeper.run_once()
 

@@ -48,7 +48,9 @@ def one_queue(stage: Stage) -> Iterator[None]:
         if stage.random.random() < 0.3:
             stage.acts(admin, "renews", stage.twin(admin).renews)
     yield
-    for _ in range(3):
+    for admin in admins:
+        admin.waits_out_contention()
+    for _ in range(2):
         stage.afterwards(*(admin.claims for admin in admins))
     nodes = sum(stage.node_row(node_id).slots for node_id in (1, 2, 3))
     live = [run for run in stage.runs() if is_live(run)]
