@@ -88,6 +88,19 @@ def test_a_damaged_file_is_as_none(
     assert bytecode_cache.COMPILED._kept == {}
 
 
+@pytest.mark.parametrize(("mode", "is_read"), [(0o600, True), (0o644, True), (0o660, False)])
+def test_a_file_that_others_may_write_is_not_run(
+    mode: int, is_read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget(monkeypatch)
+    bytecode_cache.COMPILED._kept["kept"] = b""
+    bytecode_cache.COMPILED.write(tmp_path / FILE)
+    (tmp_path / FILE).chmod(mode)
+    forget(monkeypatch)
+    read_compiled(tmp_path)
+    assert ("kept" in bytecode_cache.COMPILED._kept) is is_read
+
+
 async def test_a_process_that_fails_is_told_and_templates_are_compiled_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

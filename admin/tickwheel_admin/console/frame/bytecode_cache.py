@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from pathlib import Path
 
 import jinja2
 import msgspec
+
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class CompiledTemplates(jinja2.BytecodeCache):
@@ -39,10 +42,12 @@ class CompiledTemplates(jinja2.BytecodeCache):
     def read(self, file: Path) -> None:
         """Take what an earlier process wrote; a file that is missing or damaged has nothing.
 
-        The file is code: it must be where only the admin's own user can write.
+        The file is code. One that others could have written is left alone.
         """
-        with contextlib.suppress(OSError):  # they are compiled again
-            self.take(file.read_bytes())
+        with contextlib.suppress(OSError), file.open("rb") as opened:  # they are compiled again
+            about = os.fstat(opened.fileno())
+            if about.st_uid == os.geteuid() and not about.st_mode & _WRITABLE_BY_OTHERS:
+                self.take(opened.read())
 
     def write(self, file: Path) -> None:
         """Write all of it, as a whole or not at all.
@@ -55,7 +60,7 @@ class CompiledTemplates(jinja2.BytecodeCache):
             with open(handle, "wb") as new:
                 new.write(self.to_bytes())
             os.replace(name, file)
-        except BaseException:
+        except BaseException:  # whatever ended it: half a file must not stay
             os.unlink(name)
             raise
 
