@@ -27,7 +27,7 @@ from tickwheel_admin.domain.runs.run import RunState
 
 MAX_DRAWS, MIN_DRAWS = 20, 5
 MAX_DRAW_RUNS = 25_000  # of one draw; what comes later is left out
-WORK = 100_000  # runs that all draws have together; fewer draws where there are more
+WORK = 40_000  # runs that all draws have together; fewer draws where there are more
 MAX_BARS = 1_000  # the jobs with most of them are told in sums
 MAX_EXPLAINED = 4  # deadlines, the worst first
 REMEDY_DRAWS = 5
