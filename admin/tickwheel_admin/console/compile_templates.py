@@ -20,7 +20,7 @@ from tickwheel_admin.console.frame.assets import Assets
 from tickwheel_admin.console.frame.bytecode_cache import COMPILED
 from tickwheel_admin.console.frame.rendering import Renderer
 from tickwheel_admin.console.templating import new_renderer
-from tickwheel_admin.services.lists.worker_processes import (
+from tickwheel_admin.services.workers.processes import (
     WorkerFailed,
     WorkerProcesses,
     WorkerTooSlow,

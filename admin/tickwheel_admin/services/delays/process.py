@@ -10,7 +10,7 @@ import structlog
 from tickwheel_admin.domain.delays.history import DelayHistory
 from tickwheel_admin.domain.delays.matrix import DelayMatrix
 from tickwheel_admin.domain.errors import Unavailable
-from tickwheel_admin.services.lists.worker_processes import (
+from tickwheel_admin.services.workers.processes import (
     WorkerFailed,
     WorkerProcesses,
     WorkersClosed,

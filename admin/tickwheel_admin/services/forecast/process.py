@@ -12,7 +12,7 @@ from tickwheel_admin.domain.forecast.comparison import ForecastComparison, Forec
 from tickwheel_admin.domain.forecast.night_plan import NightPlan, PlanRequest
 from tickwheel_admin.domain.forecast.windows import PlacementRequest
 from tickwheel_admin.domain.triggers.placement import WindowPlacement
-from tickwheel_admin.services.lists.worker_processes import (
+from tickwheel_admin.services.workers.processes import (
     WorkerFailed,
     WorkerProcesses,
     WorkersClosed,

@@ -1,0 +1,1 @@
+"""Computing in processes of their own."""
