@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ from pathlib import Path
 SOURCES = Path(__file__).parent
 BUILD_SECONDS = 600
 """The first build fetches what the client needs, which may take minutes."""
+PAUSES_SECONDS = (5, 30)
+"""Waited before the second and the third try: a registry that is busy answers a bit later."""
 
 
 class BuildError(Exception):
@@ -31,11 +34,26 @@ def cached(name: str, sources: Path, build: Callable[[Path], None], *, key: str 
     complete = directory / ".complete"
     with _locked(directory.with_name(directory.name + ".lock")):
         if not complete.exists():
-            shutil.rmtree(directory, ignore_errors=True)  # a build that was interrupted
-            directory.mkdir()
-            build(directory)
+            _build(directory, build)
             complete.touch()
     return directory
+
+
+def _build(directory: Path, build: Callable[[Path], None]) -> None:
+    for pause in PAUSES_SECONDS:
+        try:
+            _build_once(directory, build)
+        except BuildError:
+            time.sleep(pause)
+        else:
+            return
+    _build_once(directory, build)
+
+
+def _build_once(directory: Path, build: Callable[[Path], None]) -> None:
+    shutil.rmtree(directory, ignore_errors=True)  # what an earlier try left
+    directory.mkdir()
+    build(directory)
 
 
 def maven(version: str) -> Callable[[Path], None]:

@@ -26,7 +26,7 @@ from tests.support.polling import wait_until
 from tests.support.processes import ManagedProcess, free_port
 
 ROOT = Path(__file__).parents[2]
-READY_SECONDS = 30
+READY_SECONDS = 60
 HOST = "127.0.0.1"
 
 
