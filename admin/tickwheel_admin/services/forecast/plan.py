@@ -6,11 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tickwheel_admin.domain.alarms.deadlines import counts_from, deadline_schedule
 from tickwheel_admin.domain.alarms.kind import AlarmKind
-from tickwheel_admin.domain.alarms.matching import AlarmPlace, RuleBook
-from tickwheel_admin.domain.alarms.rule import AlarmRule
-from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.forecast.critical_path import PathStep as PathStep
 from tickwheel_admin.domain.forecast.critical_path import StepOrigin as StepOrigin
@@ -27,10 +23,10 @@ from tickwheel_admin.domain.forecast.night_plan import NightPlan as NightPlan
 from tickwheel_admin.domain.forecast.night_plan import PlanBar as PlanBar
 from tickwheel_admin.domain.forecast.night_plan import PlanSum as PlanSum
 from tickwheel_admin.domain.forecast.night_plan import RemedyOutcome as RemedyOutcome
+from tickwheel_admin.domain.forecast.plan_deadlines import deadlines_of
 from tickwheel_admin.domain.forecast.remedies import Remedy as Remedy
 from tickwheel_admin.domain.forecast.remedies import RemedyKind as RemedyKind
 from tickwheel_admin.domain.forecast.situation import ForecastJob
-from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.forecast.process import ForecastProcesses
 from tickwheel_admin.services.forecast.situations import CHUNK, ReadSituation, Situations
@@ -209,52 +205,6 @@ class NightPlans:
             now=read.situation.now,
             until=until,
         )
-
-
-def deadlines_of(
-    jobs: Sequence[ForecastJob],
-    rules: Sequence[AlarmRule],
-    calendars: Mapping[str, Calendar],
-    *,
-    now: int,
-    until: int,
-) -> list[PlanDeadline]:
-    """The deadlines of these jobs from now to an instant, in the order of time."""
-    book = RuleBook(rules)
-    instants = {rule.id: _instants(rule, calendars, now, until) for rule in rules if rule.enabled}
-    found = []
-    for job in jobs:
-        place = AlarmPlace(executor_id=job.executor_id, job_id=job.id, tags=tuple(job.config.tags))
-        for rule in book.of(AlarmKind.DEADLINE_MISSED, place):
-            for at in instants[rule.id]:
-                since = counts_from(rule.limits, at)
-                found.append(
-                    PlanDeadline(
-                        rule_id=rule.id,
-                        job_id=job.id,
-                        at=at,
-                        since=since,
-                        is_met=job.last_success_at is not None and job.last_success_at >= since,
-                    )
-                )
-    return sorted(found, key=lambda each: (each.at, each.job_id, each.rule_id))
-
-
-def _instants(
-    rule: AlarmRule, calendars: Mapping[str, Calendar], now: int, until: int
-) -> list[int]:
-    name = rule.limits.calendar
-    if name is not None and name not in calendars:
-        return []
-    try:
-        schedule = deadline_schedule(rule.limits, None if name is None else calendars[name])
-    except (ScheduleError, ValueError):
-        return []  # its alarm cannot tell of it either
-    found, at = [], schedule.next_after(now)
-    while at is not None and at <= until:
-        found.append(at)
-        at = schedule.next_after(at)
-    return found
 
 
 def _sum_of(job_id: int, past: Sequence[EndedRun]) -> PlanSum:

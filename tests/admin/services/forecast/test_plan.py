@@ -15,9 +15,10 @@ from tickwheel_admin.domain.alarms.rule import AlarmRule, RuleLimits, RuleScope
 from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec
 from tickwheel_admin.domain.errors import InvalidInput, NotFound
 from tickwheel_admin.domain.forecast.night_plan import DeadlineVerdict
+from tickwheel_admin.domain.forecast.plan_deadlines import deadlines_of
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.users.user import Role
-from tickwheel_admin.services.forecast.plan import HOUR_MS, NightPlans, deadlines_of
+from tickwheel_admin.services.forecast.plan import HOUR_MS, NightPlans
 from tickwheel_admin.services.forecast.process import ForecastProcesses
 
 HOURLY = {"kind": "cron", "expression": "0 * * * *"}
