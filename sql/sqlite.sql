@@ -988,6 +988,32 @@ CREATE INDEX ix_alarm_rule_of_executor ON alarm_rule (executor_id, deleted_at);
 
 CREATE INDEX ix_alarm_rule_of_job ON alarm_rule (job_id, deleted_at);
 
+CREATE TABLE deadline_forecast (
+    rule_id INTEGER NOT NULL,
+    job_id INTEGER NOT NULL,
+    at BIGINT NOT NULL,
+    executor_id INTEGER NOT NULL,
+    since BIGINT NOT NULL,
+    made_at BIGINT NOT NULL,
+    verdict VARCHAR(16) NOT NULL,
+    miss_percent SMALLINT NOT NULL,
+    end_at BIGINT,
+    slow_end_at BIGINT,
+    warned_since BIGINT,
+    early_warned BOOLEAN,
+    early_end_at BIGINT,
+    outcome VARCHAR(8),
+    succeeded_at BIGINT,
+    look_at BIGINT,
+    PRIMARY KEY (rule_id, job_id, at)
+);
+
+CREATE INDEX ix_deadline_forecast_at ON deadline_forecast (at);
+
+CREATE INDEX ix_deadline_forecast_look ON deadline_forecast (look_at);
+
+CREATE INDEX ix_deadline_forecast_of_executor ON deadline_forecast (executor_id, at);
+
 CREATE TABLE alarm_signal (
     kind VARCHAR(24) NOT NULL,
     subject_id INTEGER NOT NULL,

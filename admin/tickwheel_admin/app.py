@@ -398,6 +398,7 @@ class Admin:
             moved=self._leave,
             tls=lambda: self._tls.status() if self._tls is not None else None,
             place=self.services.forecasts.place,
+            plan=self.services.forecasts.plan,
         )
 
     def _leave(self, move: DatabaseMove) -> None:

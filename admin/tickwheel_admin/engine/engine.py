@@ -21,6 +21,7 @@ from tickwheel_admin.engine.dispatcher.loop import Dispatcher
 from tickwheel_admin.engine.failures.canary_retrier import CanaryRetrier
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.maintenance.cleaner import Cleaner
+from tickwheel_admin.engine.maintenance.deadline_forecaster import DeadlineForecaster, Plan
 from tickwheel_admin.engine.maintenance.refresher import Refresher
 from tickwheel_admin.engine.maintenance.rollup import Rollup
 from tickwheel_admin.engine.maintenance.self_audit import SelfAudit
@@ -69,6 +70,7 @@ class Engine:
         moved: Callable[[DatabaseMove], None] = lambda move: None,
         tls: Callable[[], TlsStatus | None] = lambda: None,
         place: Place | None = None,
+        plan: Plan | None = None,
     ) -> None:
         """Wire the loops; nothing runs yet.
 
@@ -85,6 +87,7 @@ class Engine:
             moved: is told when the installation is moved to another database.
             tls: the certificate that this admin shows, for the status.
             place: chooses when in their windows triggers fire; None: others do.
+            plan: forecasts the next hours of executors with deadlines; None: others do.
         """
         configs, calendars = JobConfigs(), CalendarCache()
         self.admin_id = admin_id
@@ -137,6 +140,7 @@ class Engine:
         self.window_placer = WindowPlacer(
             store, ids, events, place=place, configs=configs, calendars=calendars
         )
+        self.deadline_forecaster = DeadlineForecaster(store, events, plan=plan)
         self.cleaner = Cleaner(store, retention_days=retention_days)
         self.rollup = Rollup(store)
         self.self_audit = SelfAudit(store, admin_id=admin_id, retention_days=retention_days)
@@ -177,6 +181,7 @@ class Engine:
             self.canary_retrier,
             self.refresher,
             self.window_placer,
+            self.deadline_forecaster,
             self.cleaner,
             self.rollup,
             self.self_audit,

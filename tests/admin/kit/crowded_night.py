@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.admin.domain.forecast.situations import HOUR_MS, NOW, cron, job, node, situation
+from tickwheel_admin.domain.forecast.deadline_record import ForecastScore
 from tickwheel_admin.domain.forecast.night_plan import PlanDeadline, PlanRequest, plan_night
 from tickwheel_admin.domain.forecast.situation import ForecastSituation, MeasuredRun
 from tickwheel_admin.domain.jobs.children import ChildLink
@@ -71,4 +72,7 @@ def crowded_plan(*, hidden: frozenset[int] = frozenset(), slots: int = 1) -> Exe
         node_names={1: "node-1"},
         more_open_runs=False,
         more_deadlines=False,
+        score=ForecastScore(
+            since=NOW, deadlines=41, missed=11, warned=12, warned_and_missed=10, error_ms=180_000
+        ),
     )

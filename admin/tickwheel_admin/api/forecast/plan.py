@@ -9,6 +9,7 @@ from aiohttp import web
 from tickwheel_admin.api.answers import answer, instant
 from tickwheel_admin.api.forecast.plan_shapes import (
     DeadlineForecastJson,
+    ForecastScoreJson,
     NightPlanJson,
     PathStepJson,
     PlanRunJson,
@@ -22,6 +23,7 @@ from tickwheel_admin.services.forecast.plan import (
     MAX_HOURS,
     DeadlineForecast,
     ExecutorPlan,
+    ForecastScore,
     PathStep,
     PlanBar,
     PlanSum,
@@ -103,6 +105,7 @@ def plan_view(found: ExecutorPlan) -> NightPlanJson:
         "sums": [_sum(each, names) for each in plan.sums],
         "deadlines": [_deadline(each, names) for each in plan.deadlines],
         "more_deadlines": found.more_deadlines,
+        "score": _score(found.score),
         "basis": {
             "draws": plan.draws,
             "jobs": basis.jobs,
@@ -115,6 +118,17 @@ def plan_view(found: ExecutorPlan) -> NightPlanJson:
             "open_runs": basis.open_runs,
             "more_open_runs": found.more_open_runs,
         },
+    }
+
+
+def _score(score: ForecastScore) -> ForecastScoreJson:
+    return {
+        "since": instant(score.since),
+        "deadlines": score.deadlines,
+        "missed": score.missed,
+        "warned": score.warned,
+        "warned_and_missed": score.warned_and_missed,
+        "end_error_seconds": None if score.error_ms is None else score.error_ms / 1000,
     }
 
 

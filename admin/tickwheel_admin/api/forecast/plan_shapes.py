@@ -108,6 +108,22 @@ class DeadlineForecastJson(TypedDict):
     remedies: list[RemedyJson]
 
 
+class ForecastScoreJson(TypedDict):
+    """How good the forecasts of this executor's deadlines were, by what stood half an hour before.
+
+    Deadlines that were met by then do not count.
+    """
+
+    since: Instant | None
+    deadlines: Annotated[int, doc("Of which it is known what became of them.")]
+    missed: int
+    warned: Annotated[int, doc("Of which a warning stood half an hour before.")]
+    warned_and_missed: int
+    end_error_seconds: Annotated[
+        float | None, doc("Half of the predicted ends were off by at most so much.")
+    ]
+
+
 class PlanBasisJson(TypedDict):
     """What a plan rests on."""
 
@@ -140,4 +156,5 @@ class NightPlanJson(TypedDict):
     sums: list[PlanSumJson]
     deadlines: list[DeadlineForecastJson]
     more_deadlines: bool
+    score: ForecastScoreJson
     basis: PlanBasisJson

@@ -13,6 +13,8 @@ from tickwheel_admin.domain.schedule.zones import zone_of
 from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.schedule import parse
 
+GRACE_MS = 5_000  # after a deadline: what ended in time is recorded by then
+
 
 @lru_cache(maxsize=1_000)
 def deadline_schedule(limits: RuleLimits, calendar: Calendar | None = None) -> Schedule:

@@ -12,12 +12,14 @@ _NAMES = {
     AlarmKind.FAILED: "Failed runs",
     AlarmKind.TIMED_OUT: "Timed-out runs",
     AlarmKind.LOST: "Lost runs",
+    AlarmKind.DEADLINE_WARNING: "Deadlines that will be missed",
     AlarmKind.TRIGGER_ERROR: "Triggers in error",
     AlarmKind.NO_NODES: "Executors without nodes",
     AlarmKind.ADMIN_GONE: "Admins gone",
     AlarmKind.APPROVAL_WAITS: "Steps that wait for an answer",
     AlarmKind.LEDGER_DIFFERENCE: "Differences found by the self-audit",
 }
+_WARNINGS = (AlarmKind.APPROVAL_WAITS, AlarmKind.DEADLINE_WARNING)
 DEFAULT_RULES = len(_NAMES)
 
 
@@ -28,7 +30,7 @@ def default_rules(ids: Sequence[int]) -> list[AlarmRule]:
             id=rule_id,
             name=name,
             kind=kind,
-            severity=Severity.WARNING if kind is AlarmKind.APPROVAL_WAITS else Severity.ERROR,
+            severity=Severity.WARNING if kind in _WARNINGS else Severity.ERROR,
         )
         for rule_id, (kind, name) in zip(ids, _NAMES.items(), strict=True)
     ]

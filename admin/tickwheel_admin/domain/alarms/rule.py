@@ -98,6 +98,7 @@ LIMITS: dict[AlarmKind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     AlarmKind.STARTED_LATE: (("seconds",), ()),
     AlarmKind.SLOW: ((), ("seconds", "factor")),
     AlarmKind.DEADLINE_MISSED: (("by",), ("timezone", "calendar", "seconds")),
+    AlarmKind.DEADLINE_WARNING: ((), ()),
     AlarmKind.FAILING_STREAK: ((), ("count",)),
     AlarmKind.RETRY_FAILED: ((), ()),
     AlarmKind.LAST_FAILED: ((), ()),

@@ -290,18 +290,17 @@ def _deadlines(
     planned: PlannedFires,
     do: AllOf,
 ) -> tuple[DeadlineForecast, ...]:
-    wanted = {each.job_id for each in asked.deadlines}
+    deadlines = [each for each in asked.deadlines if each.at <= end]  # later ones are not known
+    wanted = {each.job_id for each in deadlines}
     successes = [_successes(journal, wanted) for journal in journals]
-    found = [_foretold(each, successes, end) for each in asked.deadlines]
+    found = [_foretold(each, successes, end) for each in deadlines]
     order = sorted(
         range(len(found)), key=lambda n: (-found[n].miss_share, found[n].at, found[n].job_id)
     )
     if asked.explains:
         bad = (DeadlineVerdict.MISSED, DeadlineVerdict.AT_RISK)
         for place in [n for n in order if found[n].verdict in bad][:MAX_EXPLAINED]:
-            found[place] = _explained(
-                asked, asked.deadlines[place], found[place], journals, planned, do
-            )
+            found[place] = _explained(asked, deadlines[place], found[place], journals, planned, do)
     return tuple(sorted(found, key=lambda each: (each.at, each.job_id, each.rule_id)))
 
 

@@ -20,6 +20,7 @@ from tickwheel_admin.engine.alarms.happenings import (
     subject_of_executor,
 )
 from tickwheel_admin.services.overview.attention.concern import Concern
+from tickwheel_admin.services.overview.attention.deadlines import deadline_warnings
 from tickwheel_admin.services.overview.attention.declared_jobs import (
     declared_broken,
     declared_waiting,
@@ -36,7 +37,7 @@ from tickwheel_admin.store.overview.alarm_facts import alarmed_jobs
 
 OF_OUTCOMES = frozenset({AlarmKind.LAST_FAILED, AlarmKind.FAILURE_RATE, AlarmKind.LOW_SUCCESS})
 OF_DECLARED = frozenset({AlarmKind.DECLARED_WAITING, AlarmKind.DECLARED_BROKEN})
-CONCERNS = OF_OUTCOMES | OF_DECLARED
+CONCERNS = OF_OUTCOMES | OF_DECLARED | {AlarmKind.DEADLINE_WARNING}
 MAX_LAST_FAILED = 1_000  # jobs that are looked at
 
 
@@ -55,6 +56,8 @@ def read_concerns(
         concerns += declared_waiting(conn, None, most=None)
     if AlarmKind.DECLARED_BROKEN in book.kinds:
         concerns += declared_broken(conn, None, most=None)
+    if AlarmKind.DEADLINE_WARNING in book.kinds:
+        concerns += deadline_warnings(conn, None, most=None, now=now)
     jobs = alarmed_jobs(conn, {n for each in concerns if (n := each.job_id) is not None})
     found = []
     for each in concerns:

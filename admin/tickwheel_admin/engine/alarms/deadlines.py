@@ -8,7 +8,7 @@ import sqlalchemy as sa
 import structlog
 
 from tickwheel_admin.domain.alarms.alarm import Told, subject_of_job
-from tickwheel_admin.domain.alarms.deadlines import counts_from, deadline_schedule
+from tickwheel_admin.domain.alarms.deadlines import GRACE_MS, counts_from, deadline_schedule
 from tickwheel_admin.domain.alarms.kind import AlarmKind
 from tickwheel_admin.domain.alarms.matching import RuleBook
 from tickwheel_admin.domain.alarms.rule import AlarmRule, RuleScope
@@ -20,13 +20,12 @@ from tickwheel_admin.store.alarms.rules import rules_of_places, set_next_deadlin
 from tickwheel_admin.store.overview.alarm_facts import (
     AlarmedJob,
     alarmed_jobs,
+    first_successes,
     jobs_in_scope,
-    succeeded_between,
 )
 
 log = structlog.get_logger(__name__)
 
-GRACE_MS = 5_000  # what ended in time is recorded by then
 JOBS_PER_RULE = 5_000  # that a rule about more than one job is looked at for
 _PAGE = 500
 
@@ -71,7 +70,7 @@ def missed_deadlines(conn: sa.Connection, rule: AlarmRule, calendars: Calendars)
         return []  # the calendar has taken it away since
     jobs = _jobs_of(conn, rule)
     since = counts_from(rule.limits, at)
-    done = succeeded_between(conn, [each.id for each in jobs], since=since, until=at)
+    done = first_successes(conn, [each.id for each in jobs], since=since, until=at)
     late = [each for each in jobs if each.id not in done]
     if len(jobs) > 1:
         late = _not_nearer(conn, rule, late)

@@ -12,10 +12,12 @@ from tickwheel_admin.domain.alarms.kind import AlarmKind
 from tickwheel_admin.domain.alarms.rule import AlarmRule, RuleLimits
 from tickwheel_admin.domain.alarms.run_limits import MEASURED, is_late, is_slow
 from tickwheel_admin.domain.failures.group import FailureGroup
+from tickwheel_admin.domain.forecast.deadline_record import DeadlineOutcome
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.workflows.answering import question_of_subject
 from tickwheel_admin.engine.alarms.conditions import CONDITIONS
 from tickwheel_admin.store.failures.groups import groups_by_id
+from tickwheel_admin.store.forecast.deadline_forecasts import newest_of_jobs
 from tickwheel_admin.store.overview.alarm_facts import (
     AlarmedJob,
     alarmed_jobs,
@@ -84,6 +86,7 @@ def find_endings(
     marks = _marks(conn, ruled, now=now)
     of_ledger = any(each.kind is AlarmKind.LEDGER_DIFFERENCE for each in ruled)
     stands = of_ledger and differences_stand(conn)
+    missed = _missed_after_all(conn, ruled, now=now)
     failures = groups_by_id(conn, {n for each in ruled if (n := each.failure_group_id) is not None})
     for each in ruled:
         if each.failure_group_id is not None:
@@ -108,7 +111,11 @@ def find_endings(
             ):
                 endings.recovered.add(each.id)
         elif each.kind in CONDITIONS:
-            if (each.rule_id, each.subject) not in holding:
+            if (each.rule_id, each.subject) in holding:
+                pass
+            elif each.id in missed:  # that it was missed is told by its own alarm
+                endings.ended.add(each.id)
+            else:
                 endings.recovered.add(each.id)
         elif each.kind is AlarmKind.LEDGER_DIFFERENCE:
             # The difference stays on the page of the self-audit, with the time when it was over.
@@ -123,6 +130,22 @@ def find_endings(
         elif each.kind in FADING and each.last_at < now - FADE_MS:
             endings.ended.add(each.id)
     return endings
+
+
+def _missed_after_all(conn: sa.Connection, alarms: Sequence[Alarm], *, now: int) -> set[int]:
+    """Warnings of deadlines that have passed, and were not met as far as anybody knows."""
+    warnings = [each for each in alarms if each.kind is AlarmKind.DEADLINE_WARNING]
+    if not warnings:
+        return set()
+    since = min(each.opened_at for each in warnings)
+    last = newest_of_jobs(conn, {each.job_id or 0 for each in warnings}, since=since, until=now)
+    return {
+        each.id
+        for each in warnings
+        if (record := last.get(each.job_id or 0)) is not None
+        and record.at >= each.opened_at
+        and record.outcome is not DeadlineOutcome.MET
+    }
 
 
 def _is_resolved(alarm: Alarm, group: FailureGroup | None) -> bool:

@@ -20,6 +20,7 @@ from tickwheel_admin.store.backfills.slices import JOB_DELETED
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.failures.groups import remove_old_groups
+from tickwheel_admin.store.forecast.deadline_forecasts import remove_old_forecasts
 from tickwheel_admin.store.jobs.routing_memory import forget_ended_nodes
 from tickwheel_admin.store.jobs.scripts import remove_unused_sources
 from tickwheel_admin.store.runs.errors import remove_unused_errors
@@ -45,7 +46,7 @@ NODE_DAYS = 7  # how long the console shows a node that ended
 TOKEN_DAYS = 30  # how long it shows a token that expired
 SOURCE_KEPT_MS = 3_600_000  # longer than any transaction that saves one
 ROWS_PER_BATCH = 1_000  # of what has no rows of its own
-ALARM_DAYS = 90  # how long closed alarms and messages that have ended are kept
+ALARM_DAYS = 90  # how long closed alarms, ended messages and forecasts of deadlines are kept
 EVENT_ROWS = 200  # of up to a thousand events
 SIGNAL_DAYS = 7  # a signal that no evaluator took by then tells nobody any more
 
@@ -130,5 +131,6 @@ def _remove_alarms(conn: sa.Connection) -> int:
     return max(
         remove_old_notifications(conn, before=before, limit=ROWS_PER_BATCH),
         len(remove_old_alarms(conn, before=before, limit=ROWS_PER_BATCH)),
+        remove_old_forecasts(conn, before=before, limit=ROWS_PER_BATCH),
         remove_stale_signals(conn, before=now - SIGNAL_DAYS * DAY_MS, limit=ROWS_PER_BATCH),
     )

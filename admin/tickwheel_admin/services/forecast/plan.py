@@ -11,6 +11,8 @@ from tickwheel_admin.domain.errors import InvalidInput
 from tickwheel_admin.domain.forecast.critical_path import PathStep as PathStep
 from tickwheel_admin.domain.forecast.critical_path import StepOrigin as StepOrigin
 from tickwheel_admin.domain.forecast.critical_path import WaitReason as WaitReason
+from tickwheel_admin.domain.forecast.deadline_record import ForecastScore as ForecastScore
+from tickwheel_admin.domain.forecast.deadline_record import score_of
 from tickwheel_admin.domain.forecast.night_plan import (
     MAX_BARS,
     PlanDeadline,
@@ -36,6 +38,7 @@ from tickwheel_admin.store.alarms.rules import rules_of_kinds
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.executors.executors import get_executor, get_node
+from tickwheel_admin.store.forecast.deadline_forecasts import known_ends
 from tickwheel_admin.store.forecast.ended_runs import PER_JOB, ended_runs
 from tickwheel_admin.store.forecast.ended_runs import EndedRun as EndedRun
 from tickwheel_admin.store.forecast.situation import read_forecast_calendars
@@ -45,6 +48,7 @@ MAX_HOURS = 24
 MAX_PAST_HOURS = 12
 LENIENT_MS = 60_000  # who asks for the most may have taken a moment to ask
 LATER_MS = 6 * HOUR_MS  # simulated beyond the end, so that it is known how late deadlines get
+SCORED_DAYS = 30
 MAX_DEADLINES = 500  # of one plan, the first ones
 
 
@@ -63,7 +67,8 @@ class ExecutorPlan:
     job_names: Mapping[int, str]  # of the jobs that the caller may see
     node_names: Mapping[int, str]  # of live nodes of the executor
     more_open_runs: bool
-    more_deadlines: bool
+    more_deadlines: bool  # some are too many, or later than what could be simulated
+    score: ForecastScore  # of the executor's forecasts of the last days
 
 
 class NightPlans:
@@ -140,6 +145,7 @@ class NightPlans:
                     routed=nodes,
                 )
             )
+        scored_since = read.situation.now - SCORED_DAYS * 24 * HOUR_MS
         scope = actor.scope(Permission.VIEW)
         summed = most_frequent([each.job_id for each in past], MAX_BARS)
         return ExecutorPlan(
@@ -162,7 +168,11 @@ class NightPlans:
                 if node.executor_id == executor_id
             },
             more_open_runs=read.more_open_runs,
-            more_deadlines=len(deadlines) > MAX_DEADLINES,
+            more_deadlines=len(plan.deadlines) < len(deadlines),
+            score=score_of(
+                await self._store.read(known_ends, executor_id, since=scored_since),
+                since=scored_since,
+            ),
         )
 
     async def _require(self, actor: Actor, executor_id: int, node_id: int | None) -> None:

@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 SECONDS = 30.0  # of one forecast, the start of the process included
 # Of one for the engine: a loop without a pass for so long, and the time it rests, is taken for one
 # that stands still.
-PLACING_SECONDS = 20.0
+ENGINE_SECONDS = 20.0
 _MODULE = "tickwheel_admin.services.forecast.worker"
 
 
@@ -44,14 +44,15 @@ class ForecastProcesses:
         told = await self._answer("compare", request)
         return await asyncio.to_thread(msgspec.json.decode, told, type=ForecastComparison)
 
-    async def plan(self, request: PlanRequest) -> NightPlan:
+    async def plan(self, request: PlanRequest, *, for_engine: bool = False) -> NightPlan:
         """The plan of the next hours; raises as `compare`."""
-        told = await self._answer("plan", request)
+        seconds = ENGINE_SECONDS if for_engine else None
+        told = await self._answer("plan", request, seconds=seconds)
         return await asyncio.to_thread(msgspec.json.decode, told, type=NightPlan)
 
     async def place(self, request: PlacementRequest) -> dict[int, WindowPlacement]:
         """Where triggers should fire, those that stay left out; raises as `compare` does."""
-        told = await self._answer("place", request, seconds=PLACING_SECONDS)
+        told = await self._answer("place", request, seconds=ENGINE_SECONDS)
         return msgspec.json.decode(told, type=dict[int, WindowPlacement])
 
     async def _answer(

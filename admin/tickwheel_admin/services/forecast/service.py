@@ -10,6 +10,7 @@ from tickwheel_admin.domain.forecast.changes import JobEdit
 from tickwheel_admin.domain.forecast.comparison import ForecastComparison, ForecastRequest
 from tickwheel_admin.domain.forecast.comparison import ForecastSide as ForecastSide
 from tickwheel_admin.domain.forecast.comparison import JobDifference as JobDifference
+from tickwheel_admin.domain.forecast.night_plan import NightPlan, PlanRequest
 from tickwheel_admin.domain.forecast.tally import ForecastHour as ForecastHour
 from tickwheel_admin.domain.forecast.tally import ForecastJobFigures as ForecastJobFigures
 from tickwheel_admin.domain.forecast.windows import PlacementRequest
@@ -100,6 +101,10 @@ class Forecasts:
     async def place(self, request: PlacementRequest) -> Mapping[int, WindowPlacement]:
         """Where in their windows triggers should fire, for the engine; as `ForecastProcesses`."""
         return await self._processes.place(request)
+
+    async def plan(self, request: PlanRequest) -> NightPlan:
+        """The plan of the next hours, for the engine; as `ForecastProcesses`."""
+        return await self._processes.plan(request, for_engine=True)
 
     def close(self) -> None:
         """End what is under way."""

@@ -36,6 +36,7 @@ _LOOP_LABELS: Mapping[str, Word] = {
     "alarmdelivery": Word("Delivering alarms"),
     "selfaudit": Word("Self-audit"),
     "windowplacer": Word("Placing triggers in windows"),
+    "deadlineforecaster": Word("Forecasting deadlines"),
     "herald": Word("Telling other admins"),
 }
 

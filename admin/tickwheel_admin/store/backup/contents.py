@@ -64,6 +64,7 @@ HISTORY: tuple[sa.Table, ...] = (
     t.workflow_step,
     t.workflow_item,
     t.spawned_items,
+    t.deadline_forecast,
     t.self_audit_hour,
     t.self_audit_difference,
     t.alarm,

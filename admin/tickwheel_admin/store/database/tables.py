@@ -1098,6 +1098,31 @@ alarm_rule = _table(
     sa.Index("ix_alarm_rule_next", "next_at"),
 )
 
+# What was foretold of deadlines, and what became of them (domain.forecast.deadline_record).
+deadline_forecast = _table(
+    "deadline_forecast",
+    sa.Column("rule_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("job_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("at", Instant, primary_key=True, autoincrement=False),
+    sa.Column("executor_id", Id, nullable=False),
+    sa.Column("since", Instant, nullable=False),  # successes count from here on
+    sa.Column("made_at", Instant, nullable=False),
+    sa.Column("verdict", sa.String(16), nullable=False),  # a domain.forecast DeadlineVerdict
+    sa.Column("miss_percent", sa.SmallInteger, nullable=False),
+    sa.Column("end_at", Instant),  # NULL: not within the forecast
+    sa.Column("slow_end_at", Instant),
+    sa.Column("warned_since", Instant),  # NULL: no warning stands
+    # As it was half an hour before; NULL: nothing was foretold then.
+    sa.Column("early_warned", sa.Boolean),
+    sa.Column("early_end_at", Instant),
+    sa.Column("outcome", sa.String(8)),  # met or missed; NULL: nobody has looked yet
+    sa.Column("succeeded_at", Instant),
+    sa.Column("look_at", Instant),  # when to look at what became of it; NULL: all is known
+    sa.Index("ix_deadline_forecast_of_executor", "executor_id", "at"),
+    sa.Index("ix_deadline_forecast_at", "at"),
+    sa.Index("ix_deadline_forecast_look", "look_at"),
+)
+
 # What alarms are made of, written by the transaction that makes it true. The evaluator of alarms
 # deletes what it has taken.
 alarm_signal = _table(

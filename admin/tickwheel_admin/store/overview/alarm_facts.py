@@ -153,18 +153,19 @@ def nodes_with_executors(
     }
 
 
-def succeeded_between(
+def first_successes(
     conn: sa.Connection, job_ids: Sequence[int], *, since: int, until: int
-) -> set[int]:
-    """Those of the jobs of which a run succeeded within this time, both ends included.
+) -> dict[int, int]:
+    """When the first run of each job succeeded within this time, both ends included; jobs without
+    one are left out.
 
     Reads the runs that were scheduled since a day before.
     """
-    found: set[int] = set()
+    found: dict[int, int] = {}
     for some in _batches(job_ids):
         rows = conn.execute(
             reading(
-                sa.select(run.c.job_id)
+                sa.select(run.c.job_id, sa.func.min(run.c.ended_at).label("ended_at"))
                 .where(
                     run.c.job_id.in_(some),
                     run.c.scheduled_at >= since - DAY_MS,
@@ -176,12 +177,12 @@ def succeeded_between(
                     # A backfill does the work of other days.
                     run.c.origin.not_in((Origin.TRY.value, Origin.BACKFILL.value)),
                 )
-                .distinct(),
+                .group_by(run.c.job_id),
                 run,
                 "ix_run_of_job",
             )
         )
-        found.update(rows.scalars())
+        found |= {row.job_id: int(row.ended_at) for row in rows}
     return found
 
 

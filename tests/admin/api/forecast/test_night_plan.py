@@ -35,6 +35,8 @@ async def test_an_answer_tells_runs_and_deadlines(tmp_path: Path) -> None:
         assert (deadline["late_seconds"], deadline["remedies"]) == (None, [])
         [step] = deadline["path"]
         assert (step["job_name"], step["waits_for"], step["start_at"]) == ("bills", "slot", None)
+        score = told["score"]
+        assert (score["deadlines"], score["warned"], score["end_error_seconds"]) == (0, 0, None)
         assert told["basis"]["draws"] == 20
         assert told["basis"]["assumed_jobs"] == 1
 

@@ -57,6 +57,7 @@ async def test_a_page_asks_for_its_plan(tmp_path: Path) -> None:
         assert (status, "<html" in part) == (200, False)
         assert "a&lt;b&gt;" in part
         assert "no success is in sight" in part, "it has no node"
+        assert "No forecast has been scored yet" in part
         assert "<b>a" not in part
         status, whole = await get(site, f"{address}&now=yes&by=node", headers)
         assert (status, "Nothing ran, and nothing will run." in whole) == (200, True)
@@ -89,6 +90,8 @@ async def test_a_deadline_in_danger_is_explained(
             "it should end by",
             'class="plan-predicted critical"',
             'class="f-failed"',
+            "half an hour before 41 deadlines: 10 of 12 warnings came true, 10 of 11 missed",
+            "off by at most 3m 00s.",
             'class="deadline-line bad"',
         ):
             assert expected in page, expected

@@ -64,6 +64,9 @@ def _show(call: Invocation) -> int:
             for line in _lines(each):
                 call.printer.line(visible(line))
             call.printer.line("")
+        if found["score"]["deadlines"]:
+            call.printer.line(_score(found["score"]))
+            call.printer.line("")
     sections = [
         Subtable(title="deadlines", items=found["deadlines"], columns=_DEADLINES),
         Subtable(title="running and to come", items=found["runs"], columns=_RUNS),
@@ -89,6 +92,20 @@ def _lines(deadline: Item) -> Iterator[str]:
         yield f"  {_remedy(remedy)}"
     if deadline["path"] and not deadline["remedies"]:
         yield "  Nothing that was tried helps."
+
+
+def _score(score: Item) -> str:
+    """How good such forecasts were lately."""
+    right = score["warned_and_missed"]
+    told = (
+        f"The last 30 days, half an hour before {score['deadlines']} deadlines: {right} of"
+        f" {score['warned']} warnings came true, {right} of {score['missed']} missed deadlines"
+        " had a warning."
+    )
+    if score["end_error_seconds"] is not None:
+        off = length(score["end_error_seconds"] * 1000)
+        told += f" Half of the predicted ends were off by at most {off}."
+    return told
 
 
 def _step(step: Item) -> str:

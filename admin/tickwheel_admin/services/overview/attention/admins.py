@@ -31,6 +31,7 @@ SLOW_LOOPS = {
     "rollup": 400_000,
     "selfaudit": 400_000,
     "windowplacer": 100_000,
+    "deadlineforecaster": 100_000,
 }
 RENEWAL_MS = 8_000  # an admin renews its lease every two seconds
 MAX_OFFSET_MS = 2_000

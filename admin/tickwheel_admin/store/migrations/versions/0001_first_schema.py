@@ -928,6 +928,30 @@ def upgrade() -> None:
         },
     )
     create_table(
+        "deadline_forecast",
+        sa.Column("rule_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("job_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("at", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("executor_id", Id, nullable=False),
+        sa.Column("since", sa.BigInteger, nullable=False),
+        sa.Column("made_at", sa.BigInteger, nullable=False),
+        sa.Column("verdict", sa.String(16), nullable=False),
+        sa.Column("miss_percent", sa.SmallInteger, nullable=False),
+        sa.Column("end_at", sa.BigInteger),
+        sa.Column("slow_end_at", sa.BigInteger),
+        sa.Column("warned_since", sa.BigInteger),
+        sa.Column("early_warned", sa.Boolean),
+        sa.Column("early_end_at", sa.BigInteger),
+        sa.Column("outcome", sa.String(8)),
+        sa.Column("succeeded_at", sa.BigInteger),
+        sa.Column("look_at", sa.BigInteger),
+        indexes={
+            "ix_deadline_forecast_of_executor": ["executor_id", "at"],
+            "ix_deadline_forecast_at": ["at"],
+            "ix_deadline_forecast_look": ["look_at"],
+        },
+    )
+    create_table(
         "alarm_signal",
         sa.Column("kind", sa.String(24), primary_key=True),
         sa.Column("subject_id", Id, primary_key=True, autoincrement=False),
