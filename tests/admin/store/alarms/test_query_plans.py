@@ -22,6 +22,7 @@ from tickwheel_admin.store.alarms import (
 )
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.forecast import deadline_forecasts
 from tickwheel_admin.store.overview import metric_figures
 
 ROWS = 20_000
@@ -139,6 +140,34 @@ QUERIES: dict[str, tuple[Callable[[sa.Connection], object], tuple[str, ...]]] = 
         lambda c: deliveries.remove_old_notifications(c, before=START + 5, limit=10),
         ("ix_notification_recent",),
     ),
+    "forecasts of deadlines to come": (
+        lambda c: deadline_forecasts.future_records(c, 3, now=START + ROWS - 50),
+        ("ix_deadline_forecast_of_executor",),
+    ),
+    "standing warnings": (
+        lambda c: deadline_forecasts.standing_warnings(
+            c, None, since=START + ROWS - 50, until=START + ROWS, made_since=START
+        ),
+        ("ix_deadline_forecast_at",),
+    ),
+    "warnings of jobs": (
+        lambda c: deadline_forecasts.newest_of_jobs(
+            c, [7, 8], since=START + ROWS - 50, until=START + ROWS
+        ),
+        ("ix_deadline_forecast_at",),
+    ),
+    "deadlines that nobody has looked at": (
+        lambda c: deadline_forecasts.records_to_look_at(c, now=START + ROWS),
+        ("ix_deadline_forecast_look",),
+    ),
+    "scored forecasts": (
+        lambda c: deadline_forecasts.known_ends(c, 3, since=START + 500),
+        ("ix_deadline_forecast_of_executor",),
+    ),
+    "old forecasts": (
+        lambda c: deadline_forecasts.remove_old_forecasts(c, before=START + 5, limit=10),
+        ("ix_deadline_forecast_at",),
+    ),
 }
 
 
@@ -165,6 +194,7 @@ def _populate(world: World) -> None:
         (tables.notification_item, _item, ROWS),
         (tables.alarm_channel, _channel, 5),
         (tables.failure_group_job, _failed_job, ROWS),
+        (tables.deadline_forecast, _forecast, ROWS),
     ):
         rows = [make(n) for n in range(1, count + 1)]
         columns = tuple(rows[0])
@@ -180,7 +210,7 @@ def _populate(world: World) -> None:
         elif conn.dialect.name != "sqlite":
             names = (
                 "alarm, alarm_rule, alarm_signal, notification, notification_item,"
-                " failure_group_job"
+                " failure_group_job, deadline_forecast"
             )
             conn.exec_driver_sql(f"ANALYZE TABLE {names}")
 
@@ -273,6 +303,23 @@ def _failed_job(n: int) -> dict[str, Any]:
         "last_run_id": n,
         "last_at": START + n,
         "is_over": n % 200 != 0,
+    }
+
+
+def _forecast(n: int) -> dict[str, Any]:
+    is_known = n < ROWS - 50
+    return {
+        "rule_id": n % 10,
+        "job_id": n,
+        "at": START + n,
+        "executor_id": n % 100,
+        "since": START,
+        "made_at": START + n - 1,
+        "verdict": "missed" if n % 10 == 0 else "fine",
+        "miss_percent": 0,
+        "warned_since": START if n % 10 == 0 else None,
+        "outcome": "met" if is_known else None,
+        "look_at": None if is_known else START + n,
     }
 
 
