@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from tickwheel_admin.cli.demo_agent import fill_agent
@@ -12,9 +13,12 @@ from tickwheel_admin.cli.demo_xxl_job import XxlDemoData, fill_xxl_job
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
 from tickwheel_admin.services.services import Services
 from tickwheel_admin.services.users.administration import COMMAND_LINE, FIRST_ADMIN
+from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.tokens import executor_of_token
 
 EXECUTOR = "demo"
+WITH_DEADLINE = "sync-export"
+DEADLINE_MS = 40 * 60_000  # so long after the demo was made
 
 
 def environment_of_node(number: int) -> dict[str, str]:
@@ -122,7 +126,8 @@ JOBS: tuple[Mapping[str, Any], ...] = (
     {
         "name": "sync-export",
         "handler": "sync-export",
-        "description": "Has no schedule: run it by hand, with other parameters if you like.",
+        "description": "Has no schedule, and a deadline soon after the demo was made: the forecast"
+        " warns of it until somebody runs it by hand, with other parameters if you like.",
         "owner": "demo",
         "tags": ["example", "manual"],
         "parameters": {"rows": 500},
@@ -217,6 +222,23 @@ JOBS: tuple[Mapping[str, Any], ...] = (
                 "start_date": "2026-01-03",
                 "at_time": "07:30",
                 "timezone": "Asia/Shanghai",
+            }
+        ],
+    },
+    {
+        "name": "archive-orders",
+        "handler": "slow-report",
+        "description": "Once each night; its start is chosen where the forecast sees least load.",
+        "owner": "demo",
+        "tags": ["example", "report"],
+        "parameters": {"month": "2026-10", "seconds": 30},
+        "triggers": [
+            {
+                "kind": "window",
+                "from_time": "01:00",
+                "to_time": "05:00",
+                "done_by": "06:00",
+                "timezone": "Europe/Berlin",
             }
         ],
     },
@@ -355,9 +377,18 @@ async def _fill_executor(services: Services, known_token: str | None) -> str:
     if HOLIDAYS["name"] not in await services.calendars.names(COMMAND_LINE):
         await services.calendars.create(COMMAND_LINE, HOLIDAYS)
     made: dict[str, int] = {}
+    deadline = datetime.fromtimestamp((await services.store.read(now_ms) + DEADLINE_MS) / 1000, UTC)
     for raw in JOBS:
         children = [{**child, "job": made[child["job"]]} for child in raw.get("children", ())]
         wanted = {**raw, "children": children}
+        if raw["name"] == WITH_DEADLINE:
+            wanted["alarms"] = [
+                {
+                    "name": "exported in time",
+                    "kind": "deadline_missed",
+                    "limits": {"by": f"{deadline:%H:%M}", "timezone": "UTC"},
+                }
+            ]
         made[raw["name"]] = await services.jobs.create(COMMAND_LINE, new.id, wanted)
     await services.jobs.create(COMMAND_LINE, new.id, WORKFLOW)
     return new.token

@@ -31,6 +31,7 @@ _ICONS = {
     AlarmKind.LATE: "clock",
     AlarmKind.SLOW: "s-timed_out",
     AlarmKind.TRIGGER_ERROR: "warning",
+    AlarmKind.DEADLINE_WARNING: "clock",
     AlarmKind.NO_NODES: "offline",
     AlarmKind.FULL: "executors",
     AlarmKind.DECLARED_WAITING: "code",
@@ -138,6 +139,13 @@ def _text(concern: Concern) -> str:
                 "time": duration(float(params["seconds"]) * 1000),
                 "usual": duration(float(params["usual"]) * 1000),
             }
+        case AlarmKind.DEADLINE_WARNING if "minutes" in params:
+            return (
+                _("Will probably miss its deadline at %(by)s (%(zone)s) by %(minutes)s min")
+                % params
+            )
+        case AlarmKind.DEADLINE_WARNING:
+            return _("Will probably not have succeeded by %(by)s (%(zone)s)") % params
         case AlarmKind.TRIGGER_ERROR:
             return _("A trigger does not fire: %(reason)s") % {"reason": _(str(params["reason"]))}
         case AlarmKind.NO_NODES:
@@ -226,6 +234,8 @@ def _href(concern: Concern) -> str:
             return f"/executors/{concern.executor_id}/declared-jobs"
         case AlarmKind.RETRY_FAILED:
             return f"/runs/{concern.run_id}"
+        case AlarmKind.DEADLINE_WARNING:
+            return f"/night-plan?executor={concern.executor_id}"
         case AlarmKind.LOW_SUCCESS:
             of = f"executor={concern.executor_id}&" if concern.executor_id else ""
             return f"/runs?{of}state=failed_any&from={concern.since}"
