@@ -141,6 +141,8 @@ class PlanRequest(msgspec.Struct, kw_only=True):
     routed: bool = False  # the router places each predicted run, so that its node is known
     max_bars: int = MAX_BARS
     explains: bool = True  # with paths and remedies
+    max_draws: int = MAX_DRAWS
+    max_runs: int = MAX_DRAW_RUNS
 
 
 def one_by_one(works: Sequence[Work]) -> Sequence[Any]:
@@ -163,10 +165,10 @@ def plan_night(asked: PlanRequest, *, do: AllOf = one_by_one) -> NightPlan:
     is_routed = asked.routed or asked.node_id is not None
 
     def draw(seed: int, end: int) -> Work:
-        return lambda: _draw(situation, seed, end, planned, is_routed)
+        return lambda: _draw(situation, seed, end, planned, is_routed, asked.max_runs)
 
     first_end, first = draw(0, asked.end)()
-    count = min(MAX_DRAWS, max(MIN_DRAWS, WORK // max(len(first.runs), 1)))
+    count = min(asked.max_draws, max(MIN_DRAWS, WORK // max(len(first.runs), 1)))
     drawn = [(first_end, first), *do([draw(seed, first_end) for seed in range(1, count)])]
     end = min(each for each, _ in drawn)
     until = min(end, asked.until)
@@ -190,7 +192,12 @@ def plan_night(asked: PlanRequest, *, do: AllOf = one_by_one) -> NightPlan:
 
 
 def _draw(
-    situation: ForecastSituation, seed: int, end: int, planned: PlannedFires, is_routed: bool
+    situation: ForecastSituation,
+    seed: int,
+    end: int,
+    planned: PlannedFires,
+    is_routed: bool,
+    max_runs: int,
 ) -> Draw:
     journal = Journal()
     made = Simulation(
@@ -198,7 +205,7 @@ def _draw(
         end=end,
         seed=seed,
         routed=is_routed,
-        max_runs=MAX_DRAW_RUNS,
+        max_runs=max_runs,
         planned=planned,
         journal=journal,
     ).run()
@@ -413,7 +420,7 @@ def _tried(
 
     def end(situation: ForecastSituation, seed: int) -> Work:
         def work() -> int:
-            _, journal = _draw(situation, seed, asked.end, planned, False)
+            _, journal = _draw(situation, seed, asked.end, planned, False, asked.max_runs)
             return _end_of(_success(deadline, _successes(journal, {deadline.job_id})))
 
         return work

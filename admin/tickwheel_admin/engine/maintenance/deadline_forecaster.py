@@ -62,7 +62,11 @@ NOTHING_MS = HOUR_MS  # so soon again one is looked at that has no deadlines, or
 CLAIMED_MS = 15 * MINUTE_MS  # so long others leave it to whoever took it
 MAX_REST_MS = 2 * HOUR_MS
 WORK_PER_REST = 10  # forecasts take one part in so many of a core
-LATER_MS = 2 * HOUR_MS  # simulated beyond the last deadline, so that it is known how late it gets
+DRAWS = 10
+MAX_RUNS = (
+    6_000  # of one draw: later deadlines of a busy executor are forecast when they are nearer
+)
+LATER_MS = HOUR_MS  # simulated beyond the last deadline, so that it is known how late it gets
 SUCCEEDS_WITHIN_MS = 6 * HOUR_MS  # of a missed deadline: so long its success is waited for
 MAX_DEADLINES = 500  # of an executor, the next ones
 _MAY_BE_MISSED = (DeadlineVerdict.MISSED, DeadlineVerdict.AT_RISK)
@@ -139,6 +143,8 @@ class DeadlineForecaster(Loop):
                     executor_id=executor_id,
                     deadlines=wanted,
                     max_bars=0,
+                    max_draws=DRAWS,
+                    max_runs=MAX_RUNS,
                     explains=False,
                 )
             )

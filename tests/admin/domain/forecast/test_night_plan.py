@@ -211,3 +211,14 @@ def test_an_answer_is_the_same_each_time_and_survives_json() -> None:
     )
     told = answer_plan(msgspec.json.encode(asked))
     assert msgspec.json.decode(told, type=NightPlan) == plan_night(asked)
+
+
+def test_of_deadlines_beyond_what_could_be_simulated_nothing_is_said() -> None:
+    """An end that was not simulated is not a miss."""
+    found = situation(job(1, cron("*/10 * * * *"), lasts_ms=MINUTE_MS))
+    plan = planned(found, by(1, 1), by(1, 11), max_runs=20)
+    assert plan.truncated
+    assert [(each.at, each.verdict) for each in plan.deadlines] == [
+        (NOW + HOUR_MS, DeadlineVerdict.FINE)
+    ]
+    assert len(planned(found, by(1, 1), by(1, 11)).deadlines) == 2
