@@ -226,7 +226,7 @@ JOBS: tuple[Mapping[str, Any], ...] = (
         ],
     },
     {
-        "name": "archive-orders",
+        "name": "nightly-archive",
         "handler": "slow-report",
         "description": "Once each night; its start is chosen where the forecast sees least load.",
         "owner": "demo",

@@ -153,8 +153,8 @@ class DeadlineForecaster(Loop):
         log.debug("deadlines.forecast", executor_id=executor_id, deadlines=len(records))
         if any(each.warned_since == each.made_at for each in records):
             names = {job.id: job.config.name for job in situation.jobs}
-            jobs = sorted({names.get(each.job_id, "") for each in warned})[:10]
-            log.info("deadlines.warned", executor_id=executor_id, jobs=jobs)
+            jobs = sorted({names.get(each.job_id, "") for each in warned})
+            log.info("deadlines.warned", executor_id=executor_id, jobs=", ".join(jobs[:10]))
         self._events.publish(ALARMS)
         if not records:
             return NOTHING_MS
