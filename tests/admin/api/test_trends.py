@@ -45,11 +45,15 @@ async def test_trends_of_an_executor(tmp_path: Path) -> None:
         status, refused = await get(timezone="Mars")
         assert (status, refused["error"]["problems"][0]["field"]) == (422, "timezone")
         assert (await get(job_id="7"))[0] == 404
+        assert (await get(tag="night"))[1]["whole"]["succeeded"] == 0
+        assert (await get(tag="a,b"))[0] == 422
 
         await admin.log_in("dora", Role.VIEWER)
         for query, told in (
             ("", "In numbers"),
             (f"?step=day&executor={executor.id}", "25%"),
+            ("?tag=night", "Nothing ran in this time"),
+            ("?tag=%00", 'role="alert"'),
             ("?step=never&count=7&executor=99", "Runs by outcome"),
         ):
             page = await (await admin.client.get(f"/trends{query}")).text()

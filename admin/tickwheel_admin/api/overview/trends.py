@@ -23,6 +23,7 @@ _STEP = member(
 )
 _EXECUTOR = optional_id("executor_id", "Runs of this executor; of all that you see.")
 _JOB = optional_id("job_id", "Runs of this job only, as far back as the ledger has them.")
+_TAG = text("tag", "Runs of the jobs that have this tag now, of those that you see.", max_chars=50)
 _FROM = instant_input("from", "In the first bucket; 12 weeks, 28 days or 2 days of hours ago.")
 _TO = instant_input("to", "The end of the last bucket; now.")
 _ZONE = text("timezone", "IANA name; `UTC`.", max_chars=100)
@@ -32,13 +33,14 @@ _ZONE = text("timezone", "IANA name; `UTC`.", max_chars=100)
     "/api/v1/trends",
     permission=Permission.VIEW,
     api=True,
-    query=(_STEP, _EXECUTOR, _JOB, _FROM, _TO, _ZONE),
+    query=(_STEP, _EXECUTOR, _JOB, _TAG, _FROM, _TO, _ZONE),
     answers=TrendsJson,
 )
 async def get_trends(request: web.Request) -> web.Response:
     """Runs, failures, durations and start delays by week, day or hour, within your roles."""
     fields = query_fields(request)
     step, executor_id, job_id = _STEP.of(fields), _EXECUTOR.of(fields), _JOB.of(fields)
+    tag = _TAG.of(fields)
     from_at, to_at, zone = _FROM.of(fields), _TO.of(fields), _ZONE.of(fields)
     raise_if_any(fields.problems)
     found = await request.app[SERVICES].trends.get(
@@ -46,6 +48,7 @@ async def get_trends(request: web.Request) -> web.Response:
         step=step,
         executor_id=executor_id,
         job_id=job_id,
+        tag=tag or None,
         from_at=from_at,
         to_at=to_at,
         zone=zone or "UTC",

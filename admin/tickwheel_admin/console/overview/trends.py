@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from itertools import dropwhile
 from typing import Any
+from urllib.parse import quote
 
 from aiohttp import web
 from babel.dates import format_date
@@ -56,27 +57,31 @@ routes = Routes()
 
 @routes.get("/trends", permission=Permission.VIEW)
 async def show_trends(request: web.Request) -> web.Response:
-    actor, query = actor_of(request), request.query
+    actor, query, services = actor_of(request), request.query, request.app[SERVICES]
     # Values that mean nothing are left aside: a bookmark may be older than what it asks for.
     step = next((each for each in TrendStep if each == query.get("step")), TrendStep.WEEK)
     asked = whole_number(query.get("count"))
     count = asked if asked in COUNTS[step] else COUNTS[step][0]
-    executors = await request.app[SERVICES].executors.names(actor)
+    executors = await services.executors.names(actor)
     executor_id = next((e.id for e in executors if str(e.id) == query.get("executor")), None)
     job_id = whole_number(query.get("job"))
-    job = None if job_id is None else await request.app[SERVICES].jobs.get(actor, job_id)
+    job = None if job_id is None else await services.jobs.get(actor, job_id)
+    tag = query.get("tag", "").strip() if job is None else ""
     if job is not None:
         of = f"job={job.item.job.id}&"
+    elif tag:
+        of = f"tag={quote(tag)}&" + (f"executor={executor_id}&" if executor_id else "")
     else:
         of = f"executor={executor_id}&origin=no_step&" if executor_id else "origin=no_step&"
     locale = set_locale(request)
     found, problem = None, None
     try:
-        found = await request.app[SERVICES].trends.get(
+        found = await services.trends.get(
             actor,
             step=step,
             executor_id=executor_id,
             job_id=job_id,
+            tag=tag or None,
             from_at=max(0, locale.now_at - (count - 1) * LENGTHS_MS[step]),
             zone=locale.timezone,
         )
@@ -94,6 +99,8 @@ async def show_trends(request: web.Request) -> web.Response:
             "executors": executors,
             "executor_id": executor_id,
             "job": None if job is None else job.item.job,
+            "tag": tag,
+            "tags": [] if job is not None else await services.suggestions.values(actor, "tag", ""),
             "trends": found,
             "problem": problem,
             **({} if found is None else _drawn(found, of)),

@@ -1,6 +1,6 @@
-"""How runs went over weeks: of everything, of an executor, or of a job.
+"""How runs went over weeks: of everything, of an executor, of jobs with a tag, or of a job.
 
-Of executors these are hourly figures, which stay when runs are deleted; of a job the ledger itself,
+Of executors these are hourly figures, which stay when runs are deleted; of jobs the ledger itself,
 as far back as it is kept.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput
+from tickwheel_admin.domain.input.job import parse_tag
 from tickwheel_admin.domain.runs.trend import (
     DAYS,
     HOUR_MS,
@@ -31,6 +32,7 @@ from tickwheel_admin.services.lists.scope import not_found, visible_executors
 from tickwheel_admin.services.overview.hourly_stats import HourFigures
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
+from tickwheel_admin.store.jobs.filters import JobFilter, job_ids
 from tickwheel_admin.store.jobs.jobs import get_job
 from tickwheel_admin.store.runs.job_trends import job_bucket
 from tickwheel_admin.store.runs.stats import RunStat
@@ -38,7 +40,13 @@ from tickwheel_admin.store.runs.stats import RunStat
 DAY_MS = 24 * HOUR_MS
 MAX_DAYS = 400  # as long as hourly figures are kept
 MAX_BUCKETS = {TrendStep.HOUR: 24 * 14, TrendStep.DAY: MAX_DAYS, TrendStep.WEEK: MAX_DAYS}
-MAX_JOB_BUCKETS = 60  # each reads up to 500 runs
+MAX_JOB_BUCKETS = 60
+WHOLE = 500  # up to so many runs of a bucket of a job are all read; of more a sample
+COUNTED = 20_000  # beyond it the number of runs is the least it may be
+MAX_TAG_BUCKETS = 2_600  # jobs times buckets: 200 jobs over 12 weeks
+TAG_RUNS = 30_000  # that are read for a tag, in all buckets together
+MIN_TAG_RUNS = 20  # of a bucket of one job
+TAG_COUNTED = 5_000  # beyond it the number of runs of such a bucket is the least it may be
 USUAL_DAYS = {TrendStep.HOUR: 2, TrendStep.DAY: 28, TrendStep.WEEK: 12 * DAYS}
 HOURS_AT_ONCE = 24 * DAYS
 MAX_ROWS = 100_000  # hours times executors
@@ -80,6 +88,7 @@ class TrendFigures:
         step: TrendStep = TrendStep.WEEK,
         executor_id: int | None = None,
         job_id: int | None = None,
+        tag: str | None = None,
         from_at: int | None = None,
         to_at: int | None = None,
         zone: str = "UTC",
@@ -89,6 +98,7 @@ class TrendFigures:
         Args:
             executor_id: of this executor; None: of all that the caller sees.
             job_id: of this job only.
+            tag: of the jobs that have this tag now.
             from_at: UTC epoch ms, in the first bucket; None: 12 weeks, 28 days or 2 days of hours.
             to_at: UTC epoch ms, the end of the last bucket; None: now.
             zone: an IANA name; its days and weeks are the buckets.
@@ -107,11 +117,18 @@ class TrendFigures:
             now = await self._store.read(now_ms)
             until = now if to_at is None else min(to_at, now)
             begin = until - USUAL_DAYS[step] * DAY_MS if from_at is None else from_at
-            _check(step, begin, until, of_job=job_id is not None)
+            if job_id is not None and tag is not None:
+                raise InvalidInput.one(
+                    "tag", "does_not_apply", "Give either a job or a tag: a job is one alone."
+                )
+            _check(step, begin, until, of_jobs=job_id is not None or tag is not None)
             bounds = bounds_of(step, begin, until, found_zone)
             if job_id is not None:
                 return await self._store.read(self._of_job, actor, job_id, step, bounds, zone)
             scope = visible_executors(actor, executor_id)
+            if tag is not None:
+                tag = parse_tag(tag, is_there=True)
+                return await self._of_tag(scope, tag, step, bounds, zone)
             hours = (bounds[-1] - bounds[0]) // HOUR_MS
             if scope is not None and hours * len(scope) > MAX_ROWS:
                 raise InvalidInput.one(
@@ -135,10 +152,40 @@ class TrendFigures:
             raise not_found()
         actor.require(Permission.VIEW, job.executor_id)
         buckets = [
-            job_bucket(conn, job_id, start, end) for start, end in itertools.pairwise(bounds)
+            job_bucket(conn, job_id, start, end, whole=WHOLE, counted=COUNTED)
+            for start, end in itertools.pairwise(bounds)
         ]
         whole = added(bounds[0], bounds[-1], buckets)
         return Trends(step=step, zone=zone, buckets=buckets, whole=whole, week=None)
+
+    async def _of_tag(
+        self, scope: frozenset[int] | None, tag: str, step: TrendStep, bounds: list[int], zone: str
+    ) -> Trends:
+        wanted = JobFilter(executors=scope, tags=(tag,))
+        jobs = sorted(await self._store.read(job_ids, wanted))
+        cells = len(jobs) * (len(bounds) - 1)
+        if cells > MAX_TAG_BUCKETS:
+            raise InvalidInput.one(
+                "tag",
+                "trends.too_many_jobs",
+                "%(jobs)d jobs have this tag: choose an executor, or a shorter time.",
+                jobs=len(jobs),
+            )
+        whole = min(WHOLE, max(MIN_TAG_RUNS, TAG_RUNS // max(cells, 1)))
+
+        def read(conn: sa.Connection, start: int, end: int) -> TrendBucket:
+            parts = [
+                job_bucket(conn, each, start, end, whole=whole, counted=TAG_COUNTED)
+                for each in jobs
+            ]
+            return added(start, end, parts)
+
+        # One read each, so that nobody else waits for all of them.
+        buckets = [
+            await self._store.read(read, start, end) for start, end in itertools.pairwise(bounds)
+        ]
+        total = added(bounds[0], bounds[-1], buckets)
+        return Trends(step=step, zone=zone, buckets=buckets, whole=total, week=None)
 
     def _of_hours(
         self,
@@ -163,11 +210,11 @@ class TrendFigures:
         return Trends(step=step, zone=zone.name, buckets=buckets, whole=whole, week=week)
 
 
-def _check(step: TrendStep, begin: int, until: int, *, of_job: bool) -> None:
+def _check(step: TrendStep, begin: int, until: int, *, of_jobs: bool) -> None:
     if begin < 0 or begin >= until:
         raise InvalidInput.one("from", "trends.order", "This must be before the end, and now.")
     length = {TrendStep.HOUR: HOUR_MS, TrendStep.DAY: DAY_MS, TrendStep.WEEK: DAYS * DAY_MS}[step]
-    most = MAX_JOB_BUCKETS if of_job else MAX_BUCKETS[step]
+    most = MAX_JOB_BUCKETS if of_jobs else MAX_BUCKETS[step]
     if until - begin > min(most * length, MAX_DAYS * DAY_MS):
         raise InvalidInput.one(
             "from",

@@ -14,10 +14,7 @@ from tickwheel_admin.store.database.index_hints import reading
 from tickwheel_admin.store.database.tables import run
 from tickwheel_admin.store.runs.retries import IS_MADE_GOOD
 
-WHOLE = 500  # up to so many runs of a bucket are all read
-SLICES = 10  # of a bucket that has more, the first runs of each slice are read
-PER_SLICE = 50
-COUNTED = 20_000  # beyond it the number of runs is the least it may be
+SLICES = 10  # of a bucket with many runs, the first runs of each slice are read
 _COLUMNS = (
     run.c.state,
     run.c.origin,
@@ -32,18 +29,32 @@ _COLUMNS = (
 _OF_FAILED = (RunState.FAILED.value, RunState.LOST.value)
 
 
-def job_bucket(conn: sa.Connection, job_id: int, from_at: int, to_at: int) -> TrendBucket:
+def job_bucket(
+    conn: sa.Connection,
+    job_id: int,
+    from_at: int,
+    to_at: int,
+    *,
+    whole: int,
+    counted: int,
+) -> TrendBucket:
     """The job's ended runs that were scheduled within a time: all, or a sample of many.
 
     Tries of scripts and shards are left out, as are failures that a retry by hand made good: the
-    retry is counted. Reads the time's entries of `ix_run_of_job`, 20,001 at most, and 500 runs.
+    retry is counted. Reads the time's entries of `ix_run_of_job`, as far as they are counted.
+
+    Args:
+        whole: up to so many runs are all read; at least SLICES.
+        counted: beyond it the number of runs is the least it may be.
     """
-    entries = _of_job(sa.select(run.c.id), job_id, from_at, to_at).limit(COUNTED + 1).subquery()
+    entries = _of_job(sa.select(run.c.id), job_id, from_at, to_at).limit(counted + 1).subquery()
     count = conn.execute(sa.select(sa.func.count()).select_from(entries)).scalar_one()
     if not count:
         return TrendBucket(start_at=from_at, end_at=to_at)
-    ids = conn.execute(_chosen(job_id, from_at, to_at, whole=count <= WHOLE)).scalars().all()
-    each = 1.0 if count <= WHOLE or not ids else count / len(ids)
+    slices, per_slice = (1, whole) if count <= whole else (SLICES, whole // SLICES)
+    ids = conn.execute(_chosen(job_id, from_at, to_at, slices, per_slice)).scalars().all()
+    each = 1.0 if count <= whole or not ids else count / len(ids)
+    weight = round(each)
     rows = conn.execute(sa.select(*_COLUMNS).where(run.c.id.in_(ids)))
     told = [row for row in rows if row.origin != Origin.TRY.value and row.fire_id is None]
     states = Counter(row.state for row in told if not row.made_good)
@@ -55,18 +66,24 @@ def job_bucket(conn: sa.Connection, job_id: int, from_at: int, to_at: int) -> Tr
         timed_out=round(states[RunState.TIMED_OUT.value] * each),
         cancelled=round(states[RunState.CANCELLED.value] * each),
         delays=TimeHistogram.of(
-            max(0, row.started_at - row.scheduled_at - (row.jitter_ms or 0))
-            for row in told
-            if row.started_at is not None
-            and row.attempt == 1
-            and row.origin != Origin.BACKFILL.value
+            (
+                max(0, row.started_at - row.scheduled_at - (row.jitter_ms or 0))
+                for row in told
+                if row.started_at is not None
+                and row.attempt == 1
+                and row.origin != Origin.BACKFILL.value
+            ),
+            each=weight,
         ),
         durations=TimeHistogram.of(
-            max(0, row.ended_at - row.started_at)
-            for row in told
-            if row.state == RunState.SUCCEEDED.value
-            and row.started_at is not None
-            and row.ended_at is not None
+            (
+                max(0, row.ended_at - row.started_at)
+                for row in told
+                if row.state == RunState.SUCCEEDED.value
+                and row.started_at is not None
+                and row.ended_at is not None
+            ),
+            each=weight,
         ),
         is_estimated=each > 1,
     )
@@ -81,13 +98,14 @@ def _of_job(
     return reading(within, run, "ix_run_of_job")
 
 
-def _chosen(job_id: int, from_at: int, to_at: int, *, whole: bool) -> sa.CompoundSelect[tuple[int]]:
-    slices = 1 if whole else SLICES
+def _chosen(
+    job_id: int, from_at: int, to_at: int, slices: int, per_slice: int
+) -> sa.CompoundSelect[tuple[int]]:
     marks = [from_at + (to_at - from_at) * n // slices for n in range(slices + 1)]
     parts = [
         _of_job(sa.select(run.c.id), job_id, start, end)
         .order_by(run.c.scheduled_at, run.c.id)
-        .limit(WHOLE if whole else PER_SLICE)
+        .limit(per_slice)
         .subquery()
         for start, end in itertools.pairwise(marks)
     ]

@@ -11,8 +11,8 @@ from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, NotFound
 from tickwheel_admin.domain.runs.trend import TrendStep
 from tickwheel_admin.domain.users.user import Role
+from tickwheel_admin.services.overview import trends as trend_service
 from tickwheel_admin.services.overview.trends import MAX_ROWS, TrendFigures
-from tickwheel_admin.store.runs import job_trends
 from tickwheel_admin.store.runs import stats as run_stats
 from tickwheel_admin.store.runs.stats import HOUR_MS
 
@@ -114,8 +114,7 @@ async def test_a_job_is_read_from_the_ledger(world: World, trends: TrendFigures)
 async def test_many_runs_of_a_job_are_sampled_evenly(
     world: World, trends: TrendFigures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_trends, "WHOLE", 40)
-    monkeypatch.setattr(job_trends, "PER_SLICE", 4)
+    monkeypatch.setattr(trend_service, "WHOLE", 40)
     executor_id = await world.executor()
     job_id = await world.jobs.create(ADMIN, executor_id, JOB)
     day = 20_000 * DAY - DAY
@@ -152,3 +151,71 @@ async def test_more_figures_than_are_added_up_are_refused(trends: TrendFigures) 
         await trends.get(viewer)
     assert caught.value.problems[0].code == "trends.too_many"
     assert (await trends.get(viewer, executor_id=1)).whole.total == 0
+
+
+async def test_runs_of_the_jobs_that_have_a_tag(world: World, trends: TrendFigures) -> None:
+    """Of what the caller sees; jobs without the tag, or with a longer one, do not count."""
+    first, second = await world.executor(), await world.executor("crm")
+    ids = [
+        await world.jobs.create(ADMIN, executor_id, JOB | {"name": name, "tags": tags})
+        for executor_id, name, tags in (
+            (first, "a", ["night", "money"]),
+            (second, "b", ["night"]),
+            (first, "c", ["nightly"]),
+            (first, "d", []),
+        )
+    ]
+    executors = (first, second, first, first)
+    for job_id, executor_id in zip(ids, executors, strict=True):
+        for n in range(2):
+            add(world, NOW - (n + 1) * HOUR_MS, job_id=job_id, executor_id=executor_id)
+    add(world, NOW - HOUR_MS, "failed", job_id=ids[0], executor_id=first)
+
+    found = await trends.get(ADMIN, step=TrendStep.DAY, tag="night")
+    assert (found.whole.succeeded, found.whole.failed, found.week) == (4, 1, None)
+    assert 400 <= (found.whole.durations.quantile(0.95) or 0) <= 440
+    assert (
+        await trends.get(ADMIN, step=TrendStep.DAY, tag="night", executor_id=second)
+    ).whole.total == 2
+    theirs = await trends.get(actor_with(Role.VIEWER, second), step=TrendStep.DAY, tag="night")
+    assert theirs.whole.total == 2
+    assert (await trends.get(ADMIN, step=TrendStep.DAY, tag="none")).whole.total == 0
+
+
+async def test_a_tag_of_many_runs_is_estimated_by_weight(
+    world: World, trends: TrendFigures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job with many runs counts for as many, though as few of them are read as of another."""
+    monkeypatch.setattr(trend_service, "TAG_RUNS", 1)
+    executor_id = await world.executor()
+    fields = JOB | {"tags": ["night"]}
+    often = await world.jobs.create(ADMIN, executor_id, fields | {"name": "often"})
+    seldom = await world.jobs.create(ADMIN, executor_id, fields | {"name": "seldom"})
+    for n in range(200):
+        at = NOW - HOUR_MS - n * 10_000
+        add(world, at, job_id=often, executor_id=executor_id, took=100)
+    for n in range(20):
+        at = NOW - HOUR_MS - n * 10_000
+        add(world, at, job_id=seldom, executor_id=executor_id, took=9_000)
+    found = await trends.get(ADMIN, step=TrendStep.DAY, tag="night")
+    assert found.whole.is_estimated
+    assert 190 <= found.whole.succeeded <= 250
+    assert (found.whole.durations.quantile(0.8) or 0) < 200
+    assert (found.whole.durations.quantile(0.99) or 0) > 8_000
+
+
+async def test_what_a_tag_asks_for_is_bounded(
+    world: World, trends: TrendFigures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trend_service, "MAX_TAG_BUCKETS", 10)
+    executor_id = await world.executor()
+    job_id = await world.jobs.create(ADMIN, executor_id, JOB | {"tags": ["night"]})
+    for changes, field in (
+        ({}, "tag"),
+        ({"job_id": job_id}, "tag"),
+        ({"tag": "a,b"}, "tag"),
+        ({"from_at": NOW - 90 * DAY}, "from"),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            await trends.get(ADMIN, **{"step": TrendStep.DAY, "tag": "night", **changes})
+        assert [each.field for each in caught.value.problems] == [field], changes

@@ -19,6 +19,7 @@ examples:
   tickwheel trends                      of all runs, by week
   tickwheel trends --executor billing --step day --timezone Europe/Berlin
   tickwheel trends --job billing/invoices --from 2026-09-01
+  tickwheel trends --tag night          of the jobs that have this tag now
 """
 
 
@@ -60,6 +61,7 @@ def register(subparsers: Subparsers) -> None:
     )
     command.add_argument("--executor", metavar="EXECUTOR", help="of this one")
     command.add_argument("--job", metavar="JOB", help="of this one, as `executor/job` or id")
+    command.add_argument("--tag", metavar="TAG", help="of the jobs that have this tag now")
     command.add_argument(
         "--step",
         choices=("week", "day", "hour"),
@@ -83,11 +85,14 @@ def _trends(call: Invocation) -> None:
     args = call.args
     if args.executor is not None and args.job is not None:
         raise UsageFailure("give either --executor or --job")
+    if args.job is not None and args.tag is not None:
+        raise UsageFailure("give either --job or --tag")
     found = call.api.get(
         "/trends",
         step=args.step,
         executor_id=None if args.executor is None else names.executor_id(call.api, args.executor),
         job_id=None if args.job is None else names.job_id(call.api, args.job),
+        tag=args.tag,
         timezone=args.timezone,
         **{"from": args.since, "to": args.to},
     )
