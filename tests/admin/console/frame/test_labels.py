@@ -219,6 +219,7 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
     starts = Waiting(code="starting", template="")
     again = {"original": 4, "run": 9}
     rate = {"failures": 7, "runs": 21, "succeeded": 14, "usual": 0.98, "seconds": 3600}
+    by = {"by": "06:00", "zone": "Europe/Berlin"}
     lost = {"names": ["n1", "n2", "n3", "n4", "n5"], "runs": 12}
     rows = concern_rows(
         [
@@ -230,6 +231,11 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
             concern(AlarmKind.NODES_LOST, **executor | {"params": lost}),
             concern(AlarmKind.SLOW, run_id=5, **job),
             concern(AlarmKind.TRIGGER_ERROR, trigger_id=4, **job),
+            concern(AlarmKind.DEADLINE_WARNING, **job | {"params": by | {"minutes": 25}}),
+            concern(
+                AlarmKind.DEADLINE_WARNING,
+                **job | {"job_id": 4, "job_name": "open", "params": by},
+            ),
             concern(AlarmKind.NO_NODES, **executor | {"params": {}}),
             concern(AlarmKind.FULL, **executor),
             concern(AlarmKind.LATE, run_id=7, why=wants_slot, **job),
@@ -269,6 +275,16 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
         ("billing", "Lost nodes: n1, n2, n3 +2 · lost runs: 12", "/executors/1"),
         ("close", "Run #5 has been running for 1m 30s; usual is 20 s", "/runs/5"),
         ("close", "A trigger does not fire: It broke.", "/jobs/3"),
+        (
+            "close",
+            "Will probably miss its deadline at 06:00 (Europe/Berlin) by 25 min",
+            "/night-plan?executor=1",
+        ),
+        (
+            "open",
+            "Will probably not have succeeded by 06:00 (Europe/Berlin)",
+            "/night-plan?executor=1",
+        ),
         ("billing", "It has jobs, but no live node", "/executors/1"),
         ("billing", "All 8 slots are taken; 12 runs wait", "/executors/1"),
         (
