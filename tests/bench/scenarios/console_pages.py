@@ -85,7 +85,20 @@ def pages_for(reader: Reader, *, everything: bool) -> dict[str, str]:
         "suggestions, tag": "/filter-values.json?key=tag&text=c",
         "suggestions, owner": "/filter-values.json?key=owner&text=person",
     }  # fmt: skip
+    for told, hours in (("an hour", 1), ("three days", 72), ("a week", 166)):
+        at = now - hours * HOUR
+        pages |= {
+            f"{told} ago, of an executor": f"/as-of?executor={executor}&at={at}",
+            f"{told} ago, of a job": f"/as-of?job={job}&at={at}",
+        }
+        if everything:
+            pages[f"{told} ago"] = f"/as-of?at={at}"
+    pages |= {
+        "trends, executor": f"/trends?executor={executor}", "trends, job": f"/trends?job={job}",
+        "trends, tag of an executor": f"/trends?executor={executor}&tag=gpu",
+    }  # fmt: skip
     if everything:
+        pages["trends"] = "/trends"
         pages |= {
             "job form": "/jobs/new", "audit": "/audit", "audit, person": "/audit?person=person-010",
             "audit, action": "/audit?action=job.", "audit, rare": "/audit?action=nothing",

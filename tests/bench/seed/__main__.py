@@ -20,6 +20,7 @@ from tests.bench.seed.jobs import Sizes, write_executors, write_jobs, write_node
 from tests.bench.seed.ledger import ATTEMPT_COLUMNS, COLUMNS, Ledger, write_logs
 from tests.bench.seed.people import AUDIT_COLUMNS, PASSWORD, audit_lines, write_people
 from tests.bench.seed.writer import Writer
+from tickwheel_admin.domain.as_of.spans import REACHES_MS, SHORT_MS
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.connections import create_engine
@@ -93,9 +94,29 @@ def _fill(writer: Writer, sizes: Sizes) -> None:
     for table in (tables.audit, tables.run):
         writer.make_indexes(table)
         tell(f"the indexes of {table.name}")
+    _note_spans(writer)
+    tell("runs that took long")
     _hand_on_ids(writer, sizes)
     writer.analyze()
     tell("statistics")
+
+
+def _note_spans(writer: Writer) -> None:
+    """What the end of a run that took more than five minutes notes for the time machine."""
+    run = tables.run
+    length = run.c.ended_at - run.c.created_at
+    powers = [(length <= reach, n) for n, reach in enumerate(REACHES_MS) if reach is not None]
+    noted = sa.select(
+        run.c.id,
+        sa.case(*powers, else_=len(powers)),
+        run.c.created_at,
+        run.c.ended_at,
+        run.c.executor_id,
+        run.c.job_id,
+    ).where(run.c.ended_at > run.c.scheduled_at + SHORT_MS)
+    names = ("run_id", "length", "from_at", "ended_at", "executor_id", "job_id")
+    with writer.engine.begin() as conn:
+        conn.execute(sa.insert(tables.run_span).from_select(names, noted))
 
 
 def _hand_on_ids(writer: Writer, sizes: Sizes) -> None:
