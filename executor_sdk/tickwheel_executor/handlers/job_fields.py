@@ -94,6 +94,7 @@ class AlarmFields(TypedDict, total=False):
             "started_late",
             "slow",
             "deadline_missed",
+            "deadline_warning",
             "failing_streak",
             "retry_failed",
             "last_failed",
