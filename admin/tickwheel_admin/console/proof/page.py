@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from aiohttp import web
 
@@ -31,6 +32,7 @@ SHOWN_EXCEPTIONS = 200
 LOOKS = 8  # for exceptions, a day each: as long as the longest of `HOURS`
 CHART_HEIGHT = 180
 MOST_COLUMNS = 48  # beyond, each stands for several hours
+CHOICES = ("executor", "hours", "from", "until")
 LABELLED = 8  # of the columns of hours, about so many have a label
 # Of the chart, from the bottom up.
 COLUMNS: tuple[tuple[str, tuple[FireOutcome, ...]], ...] = (
@@ -93,9 +95,10 @@ async def show_proof(request: web.Request) -> web.Response:
 
 @routes.post("/proof/key", permission=Permission.ADMINISTER)
 async def create_key(request: web.Request) -> web.Response:
-    """Make the key pair that signs proofs, unless there is one."""
+    """Make the key pair that signs proofs, unless there is one; the period stays chosen."""
     await request.app[SERVICES].proof_keys.create(actor_of(request))
-    response = go_to(request, "/proof")
+    chosen = {name: request.query[name] for name in CHOICES if name in request.query}
+    response = go_to(request, f"/proof?{urlencode(chosen)}" if chosen else "/proof")
     set_flash(response, "proof_key.created")
     return response
 

@@ -80,12 +80,15 @@ async def test_the_key_is_made_once_and_the_file_is_genuine(night: Night) -> Non
     session = await night.admin.log_in("ada", Role.ADMIN)
     page = await text_of(night)
     assert "Make the key pair" in page
-    for _ in range(2):
+    async with night.admin.client.get("/proof?hours=48&after=") as answer:
+        assert 'action="/proof/key?hours=48"' in await answer.text()
+    for chosen in ("", "?hours=24&executor=1", "?other=1"):
         form = {"csrf_token": session.csrf_token}
         async with night.admin.client.post(
-            "/proof/key", data=form, allow_redirects=False
+            f"/proof/key{chosen}", data=form, allow_redirects=False
         ) as answer:
-            assert (answer.status, answer.headers["Location"]) == (303, "/proof")
+            kept = "?executor=1&hours=24" if "hours" in chosen else ""
+            assert (answer.status, answer.headers["Location"]) == (303, f"/proof{kept}")
     actions = sa.select(tables.audit.c.action).where(tables.audit.c.action == "proof_key.created")
     made = await night.services.store.read(lambda conn: conn.execute(actions).scalars().all())
     assert len(made) == 1
