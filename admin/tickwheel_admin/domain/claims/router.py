@@ -52,7 +52,7 @@ class Placement:
 
     node_id: int
     turn: int  # of its job
-    choice: str  # JSON of the reason
+    choice: str  # JSON of the reason; empty: the router tells none
 
 
 class Router:
@@ -66,6 +66,7 @@ class Router:
         random: RandomSource,
         rooms: Mapping[int, int] = MappingProxyType({}),
         connected: Collection[int] = (),
+        reasons: bool = True,
     ) -> None:
         """Look at the live nodes.
 
@@ -73,11 +74,13 @@ class Router:
             avoided: (node, handler) that refused a moment ago.
             rooms: nodes that take fewer runs now than they have free slots, and how many.
             connected: nodes that this admin can send runs to, whatever their rows say.
+            reasons: whether placements say why; writing that takes longer than the choice.
         """
         self._nodes = {node.id: node for node in nodes}
         self._avoided = avoided
         self._resting = {node_id for node_id, room in rooms.items() if room <= 0}
         self._random = random
+        self._reasons = reasons
         # Sorted here: databases do not agree about the order of names.
         self._candidates = {
             node.id: _candidate(
@@ -99,6 +102,25 @@ class Router:
         self.stored_uses: Mapping[int, Mapping[int, Use]] = {}  # job -> node -> what it had
         self.busy: dict[int, set[int]] = {}  # job -> nodes that run it
         self._uses: dict[int, Uses] = {}
+
+    def begin_again(self, in_use: Mapping[int, int]) -> None:
+        """Another claim begins, on the same nodes: only their slots in use are other ones.
+
+        For forecasts, which claim tens of thousands of times. A router with `rooms` has none of it.
+
+        Args:
+            in_use: slots by node; those left out have none in use.
+        """
+        self.free_slots = 0
+        for node_id, each in self._candidates.items():
+            if not each.is_cut_off:
+                each.free = each.slots - in_use.get(node_id, 0)
+            if each.aside is None:
+                self.free_slots += max(0, each.free)
+        self._filled = []
+        self._pools.clear()
+        self._pool_of_job.clear()
+        self._uses.clear()
 
     def knows(self, node_id: int) -> bool:
         """Whether the node is live, be it that it takes no runs."""
@@ -140,7 +162,7 @@ class Router:
         pick = config.routing.record.choose(pool, known)
         if pick is None:
             return None
-        choice = _choice(pick, pool, config.routing)
+        choice = _choice(pick, pool, config.routing) if self._reasons else None
         if run.job_id in self.turns:
             self.turns[run.job_id] = known.turn + 1
         return self._take(run, pick.node, choice, uses=known.uses, turn=known.turn)
@@ -237,13 +259,13 @@ class Router:
             return None
         for_this_node = config.routing.record.split is Split.PER_NODE
         by = config.routing.strategy.value if for_this_node else CHOSEN
-        choice = Choice(by, 1, node.slots - node.free, node.slots)
+        choice = Choice(by, 1, node.slots - node.free, node.slots) if self._reasons else None
         # It is not its turn, but it was used.
         uses = self._uses_of(run.job_id, self._pool(run, config))
         return self._take(run, node, choice, uses=uses, turn=self.turns.get(run.job_id, 0))
 
     def _take(
-        self, run: RoutedRun, node: Candidate, choice: Choice, *, uses: Uses, turn: int
+        self, run: RoutedRun, node: Candidate, choice: Choice | None, *, uses: Uses, turn: int
     ) -> Placement:
         """Take a slot, and remember that the job has used the node."""
         node.free -= 1
@@ -255,7 +277,8 @@ class Router:
             busy.add(node.node_id)
         if uses is not UNUSED:
             uses.used(node.node_id, turn=turn)
-        return Placement(node_id=node.node_id, turn=turn, choice=choice.to_json())
+        told = "" if choice is None else choice.to_json()
+        return Placement(node_id=node.node_id, turn=turn, choice=told)
 
 
 def _has_spare(pool: Pool) -> bool:

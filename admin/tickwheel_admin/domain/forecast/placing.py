@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from tickwheel_admin.domain.claims.router import Router
@@ -105,24 +104,29 @@ class RoutedSlots:
         Args:
             nodes: also those that take no runs.
         """
-        self._nodes = {node.id: node for node in nodes}
         self._taking = {node.id for node in nodes if node.takes_runs}
         self.total = sum(node.slots for node in nodes if node.takes_runs)
         self._used: Counter[int] = Counter()
         self.in_use = 0
         self._random = SeededRandom(seed)
         self._turns: dict[int, int] = {}
-        self._uses: defaultdict[int, dict[int, Use]] = defaultdict(dict)
+        self._uses: dict[int, dict[int, Use]] = {}  # job -> node -> what it had
         self._busy: defaultdict[int, Counter[int]] = defaultdict(Counter)  # job -> node -> runs
         self._jobs: dict[tuple[int, int], Counter[int]] = {}
-        self._router = self._new_router()
+        self._is_changed = True  # slots were taken or given back outside of a claim
+        self._router = Router(nodes, avoided=(), random=self._random, reasons=False)
+        self._router.stored_uses = self._uses
 
     @property
     def free(self) -> int:
+        self.begin()
         return self._router.free_slots
 
     def begin(self) -> None:
-        self._router = self._new_router()
+        # A new router for each claim would take most of the time of a forecast.
+        if self._is_changed:
+            self._router.begin_again(self._used)
+            self._is_changed = False
 
     def place(self, run: ForecastRun) -> int | None:
         model, router = run.model, self._router
@@ -130,7 +134,7 @@ class RoutedSlots:
         if memory is not None:
             router.turns[model.id] = self._turns.get(model.id, 0)
         if memory is Memory.USES:
-            router.stored_uses = {**router.stored_uses, model.id: self._uses[model.id]}
+            self._uses.setdefault(model.id, {})
         elif memory is Memory.BUSY:
             router.busy[model.id] = {node for node, runs in self._busy[model.id].items() if runs}
         placement = router.place(run, model.config)
@@ -147,12 +151,14 @@ class RoutedSlots:
 
     def take(self, model: JobModel, node_id: int) -> int:
         self._take(node_id)
+        self._is_changed = True
         if model.config.routing.record.memory is Memory.BUSY:
             self._busy[model.id][node_id] += 1
         return node_id
 
     def release(self, model: JobModel, node_id: int) -> None:
         self._used[node_id] -= 1
+        self._is_changed = True
         if node_id in self._taking:
             self.in_use -= 1
         if model.config.routing.record.memory is Memory.BUSY:
@@ -166,10 +172,6 @@ class RoutedSlots:
         self._used[node_id] += 1
         if node_id in self._taking:
             self.in_use += 1
-
-    def _new_router(self) -> Router:
-        nodes = [replace(node, in_use=self._used[node_id]) for node_id, node in self._nodes.items()]
-        return Router(nodes, avoided=(), random=self._random)
 
 
 class _Probe:

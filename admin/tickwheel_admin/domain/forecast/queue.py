@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
 
 from tickwheel_admin.domain.claims.order import urgency
 from tickwheel_admin.domain.forecast.runs import ForecastRun
@@ -34,8 +34,8 @@ class ReadyQueue:
     def taken(self, limit: int, *, oldest_first: bool) -> Iterator[ForecastRun]:
         """The first ones, taken out one by one; what stays is to be added again."""
         if oldest_first:
-            order = sorted(self._waiting.values(), key=lambda run: urgency(run, oldest_first=True))
-            for run in order[:limit]:
+            waiting = self._waiting.values()
+            for run in nsmallest(limit, waiting, key=lambda run: urgency(run, oldest_first=True)):
                 del self._waiting[run.id]
                 yield run
             return
