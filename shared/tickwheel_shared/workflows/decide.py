@@ -68,7 +68,7 @@ def decide(graph: Graph, steps: Sequence[Status], *, stopping: bool) -> StepDeci
         begin.clear()
         still: list[int] = []
         for index in looking:
-            holds = _holds(graph, graph.steps[index], states)
+            holds = needs_hold(graph, graph.steps[index], states)
             if holds is False:
                 states[index] = StepState.SKIPPED
                 skipped.append((index, NEEDS))
@@ -83,8 +83,12 @@ def decide(graph: Graph, steps: Sequence[Status], *, stopping: bool) -> StepDeci
     return StepDecision(tuple(begin), tuple(skipped))
 
 
-def _holds(graph: Graph, step: GraphStep, states: Sequence[StepState]) -> bool | None:
-    """Whether all that a step needs has come true; None: some of it may still."""
+def needs_hold(graph: Graph, step: GraphStep, states: Sequence[StepState]) -> bool | None:
+    """Whether all that a step needs has come true; None: some of it may still.
+
+    Args:
+        states: of the whole graph, by index.
+    """
     pending = False
     for need in step.needs:
         holds = _need_holds(need, states[graph.index_of[need.step]])

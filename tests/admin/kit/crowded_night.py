@@ -69,6 +69,7 @@ def crowded_plan(*, hidden: frozenset[int] = frozenset(), slots: int = 1) -> Exe
         more_past_runs=False,
         plan=plan,
         job_names={each: name for each, name in NAMES.items() if each not in hidden},
+        workflows={},
         node_names={1: "node-1"},
         more_open_runs=False,
         more_deadlines=False,

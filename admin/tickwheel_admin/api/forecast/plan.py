@@ -115,6 +115,7 @@ def plan_view(found: ExecutorPlan) -> NightPlanJson:
             "assumed_jobs": basis.assumed_jobs,
             "assumed_seconds": basis.assumed_ms / 1000,
             "workflows": basis.workflows,
+            "assumed_workflows": basis.assumed_workflows,
             "open_runs": basis.open_runs,
             "more_open_runs": found.more_open_runs,
         },

@@ -135,6 +135,7 @@ class PlanBasisJson(TypedDict):
     assumed_jobs: int
     assumed_seconds: float
     workflows: int
+    assumed_workflows: int
     open_runs: int
     more_open_runs: bool
 

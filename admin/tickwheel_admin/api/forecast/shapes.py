@@ -129,7 +129,10 @@ class ForecastBasisJson(TypedDict):
     measured_since: Annotated[Instant | None, doc("The first of those runs.")]
     assumed_jobs: Annotated[int, doc("Of which no run was measured.")]
     assumed_seconds: Annotated[float, doc("How long their runs are taken to be.")]
-    workflows: Annotated[int, doc("Whose steps take no slots in the forecast.")]
+    workflows: Annotated[int, doc("Whose steps are simulated.")]
+    assumed_workflows: Annotated[
+        int, doc("Of them: no run says which conditions hold, and how long lists are.")
+    ]
     nodes: int
     open_runs: Annotated[int, doc("That were queued or running when it was made.")]
     more_open_runs: Annotated[bool, doc("More are queued than it looked at.")]

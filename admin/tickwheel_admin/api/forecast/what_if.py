@@ -97,6 +97,7 @@ def what_if_view(found: WhatIf) -> WhatIfJson:
             "assumed_jobs": basis.assumed_jobs,
             "assumed_seconds": basis.assumed_ms / 1000,
             "workflows": basis.workflows,
+            "assumed_workflows": basis.assumed_workflows,
             "nodes": basis.nodes,
             "open_runs": basis.open_runs,
             "more_open_runs": found.more_open_runs,

@@ -96,6 +96,7 @@ def _shown(found: ExecutorPlan, by_node: bool) -> dict[str, Any]:
         "found": found,
         "plan": found.plan,
         "names": found.job_names,
+        "pages": found.workflows,
         "drawn": drawn_lanes(found, by_node=by_node),
         "lane_names": names_of(found, by_node=by_node),
         "in_danger": in_danger,

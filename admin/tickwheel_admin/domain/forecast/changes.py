@@ -17,6 +17,8 @@ from tickwheel_admin.domain.forecast.situation import (
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.planning.plan import next_since
 from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerState
+from tickwheel_admin.domain.workflows.graph import MAX_STEPS, InlineJob
+from tickwheel_admin.domain.workflows.inline import inline_steps
 
 
 class JobEdit(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job"):
@@ -67,7 +69,7 @@ def changed(situation: ForecastSituation, changes: Iterable[Change]) -> Forecast
     for change in changes:
         match change:
             case JobEdit():
-                situation = _with_job(situation, change.job_id, edited, change.config)
+                situation = _with_edit(situation, change.job_id, change.config)
             case JobPause():
                 situation = _with_job(situation, change.job_id, _paused, change.paused)
             case ExecutorPause():
@@ -77,6 +79,39 @@ def changed(situation: ForecastSituation, changes: Iterable[Change]) -> Forecast
             case CalendarChange():
                 situation = _with_calendar(situation, change.calendar)
     return situation
+
+
+def _with_edit(situation: ForecastSituation, job_id: int, config: JobConfig) -> ForecastSituation:
+    """The job edited, a workflow with the hidden jobs of its steps as they would be saved.
+
+    What is not saved yet has a negative id.
+    """
+    jobs = {job.id: job for job in situation.jobs}
+    job = jobs.get(job_id)
+    if job is None:
+        return situation
+    before = job.config.workflow
+    kept = {} if before is None else {each.step: each.job_id for each in before.inline}
+    links = []
+    for each in inline_steps(config, job_id=job_id, executor_id=job.executor_id):
+        hidden = jobs.get(kept.get(each.key, 0))
+        hidden_id, revision = -(job_id * MAX_STEPS + each.index), 1
+        if hidden is not None and hidden.executor_id == each.executor_id:
+            hidden_id, revision = hidden.id, hidden.revision + 1
+            jobs[hidden_id] = replace(hidden, config=each.config, revision=revision)
+        else:
+            jobs[hidden_id] = ForecastJob(
+                id=hidden_id,
+                executor_id=each.executor_id,
+                revision=revision,
+                config=each.config,
+                is_hidden=True,
+            )
+        links.append(InlineJob(step=each.key, job_id=hidden_id, revision=revision))
+    if config.workflow is not None:
+        config = replace(config, workflow=replace(config.workflow, inline=tuple(links)))
+    jobs[job_id] = edited(job, config, situation)
+    return replace(situation, jobs=tuple(jobs[each] for each in sorted(jobs)))
 
 
 def _with_job(

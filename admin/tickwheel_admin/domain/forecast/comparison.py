@@ -67,7 +67,8 @@ class Basis:
     measured_since: int | None  # the first of those runs
     assumed_jobs: int  # of which no run was measured
     assumed_ms: int  # how long their runs are taken to be
-    workflows: int  # whose steps are not simulated
+    workflows: int  # whose steps are simulated
+    assumed_workflows: int  # of them: no run says which conditions hold, and how long lists are
     nodes: int
     open_runs: int
 
@@ -189,6 +190,8 @@ def _differences(
     measured = {job.id: job.measured for job in situation.jobs}
     found = []
     for job_id in sorted(old.keys() | new.keys() | before.fires.keys() | after.fires.keys()):
+        if job_id < 0:
+            continue  # a step that is not saved yet
         fires, others = set(before.fires.get(job_id, ())), set(after.fires.get(job_id, ()))
         gone, come = sorted(fires - others), sorted(others - fires)
         one, two = old.get(job_id), new.get(job_id)
@@ -229,13 +232,17 @@ def basis_of(situation: ForecastSituation) -> Basis:
     measured = [job for job in jobs if job.measured]
     since = [job.measured_since for job in measured if job.measured_since is not None]
     return Basis(
-        jobs=len(situation.jobs),
+        jobs=sum(not job.is_hidden for job in situation.jobs),
         measured_jobs=len(measured),
         measured_runs=sum(len(job.measured) for job in measured),
         measured_since=min(since, default=None),
         assumed_jobs=len(jobs) - len(measured),
         assumed_ms=assumed_ms(situation.jobs),
         workflows=len(situation.jobs) - len(jobs),
+        assumed_workflows=sum(
+            job.config.workflow is not None and not job.graphs and job.config.workflow.is_open
+            for job in situation.jobs
+        ),
         nodes=len(situation.nodes),
         open_runs=len(situation.open_runs),
     )

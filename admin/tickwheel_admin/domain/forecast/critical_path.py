@@ -64,11 +64,21 @@ class PathFinder:
                 self._ended[run.job_id, run.end_at].append(run)
 
     def path(self, last: JournalRun, *, now: int) -> tuple[PathStep, ...]:
-        """What its end depends on, in the order in which it happens; `last` is its last step."""
+        """What its end depends on, in the order in which it happens; `last` is its last step.
+
+        A workflow ends with a run of its steps: the path ends with that, and has the workflow's own
+        run before the first of them.
+        """
         steps: list[PathStep] = []
         seen: set[int] = set()
+        entered: set[int] = set()
         run: JournalRun | None = last
         while run is not None and run.id not in seen and len(steps) < MAX_STEPS:
+            ended_by = self._journal.runs.get(run.last_step or 0)
+            if ended_by is not None and run.id not in entered:
+                entered.add(run.id)
+                run = ended_by
+                continue
             seen.add(run.id)
             step, run = self._step(run, now)
             steps.append(step)

@@ -85,5 +85,9 @@ def quantile_ms(measured: tuple[MeasuredRun, ...], share: float) -> int:
 
 def assumed_ms(jobs: tuple[ForecastJob, ...]) -> int:
     """How long runs take of which nothing is known: as the middle one of the other jobs."""
-    usual = sorted(quantile_ms(job.measured, 0.5) for job in jobs if job.measured)
+    usual = sorted(
+        quantile_ms(job.measured, 0.5)
+        for job in jobs
+        if job.measured and job.config.workflow is None  # which takes as long as its steps
+    )
     return usual[(len(usual) - 1) // 2] if usual else ASSUMED_MS

@@ -29,6 +29,7 @@ class JournalRun:
     node_id: int = 0  # of its first try; 0: nobody knows
     was_parked: bool = False  # it waited for another run of its job
     is_backfill: bool = False
+    last_step: int | None = None  # of a workflow: the id of the run that its end depends on
 
 
 @dataclass(slots=True)
@@ -55,9 +56,12 @@ class Journal:
         self._armed: Counter[int] = Counter()
         self._children: Counter[tuple[int, int]] = Counter()
 
-    def opens(self, run: ForecastRun, run_id: int) -> None:
-        """It is in the ledger already."""
-        self._add(run, ("open", run_id), run_id=run_id)
+    def opens(self, run: ForecastRun, run_id: int, *, workflow: ForecastRun | None) -> None:
+        """It is in the ledger already; one of a step with the run of its workflow."""
+        record = self._add(run, ("open", run_id), run_id=run_id)
+        if workflow is not None:
+            record.parent = workflow.id
+            self._of(workflow).last_step = run.id
 
     def follows(self, run: ForecastRun, parent: ForecastRun) -> None:
         """It is asked for by the end of another."""
@@ -65,6 +69,24 @@ class Journal:
         self._children[parent.id, run.job_id] += 1
         key = ("child", run.job_id, self._children[parent.id, run.job_id], *before.key)
         self._asked[run.id] = before.id, key
+
+    def begins_step(
+        self, run: ForecastRun, workflow: ForecastRun, *, after: ForecastRun | None, place: RunKey
+    ) -> None:
+        """It is of a step of a workflow.
+
+        Args:
+            after: the run whose end let the step begin; None: the workflow's start did.
+            place: the step, and which item of it.
+        """
+        before = self._of(workflow)
+        parent = before if after is None else self._of(after)
+        self._asked[run.id] = parent.id, ("step", *place, *before.key)
+        before.last_step = run.id
+
+    def ends_with(self, workflow: ForecastRun, last: ForecastRun | None) -> None:
+        """The end of a step's run has ended the workflow; None: that of a step without one."""
+        self._of(workflow).last_step = None if last is None else last.id
 
     def due(self, run: ForecastRun) -> None:
         """It is due."""

@@ -22,11 +22,16 @@ def deadlines_of(
     now: int,
     until: int,
 ) -> list[PlanDeadline]:
-    """The deadlines of these jobs from now to an instant, in the order of time."""
+    """The deadlines of these jobs from now to an instant, in the order of time.
+
+    Those that are hidden have none: they are parts of workflows.
+    """
     book = RuleBook(rules)
     instants = {rule.id: _instants(rule, calendars, now, until) for rule in rules if rule.enabled}
     found = []
     for job in jobs:
+        if job.is_hidden:
+            continue
         place = AlarmPlace(executor_id=job.executor_id, job_id=job.id, tags=tuple(job.config.tags))
         for rule in book.of(AlarmKind.DEADLINE_MISSED, place):
             for at in instants[rule.id]:

@@ -10,7 +10,11 @@ from enum import StrEnum
 from msgspec import structs
 
 from tickwheel_admin.domain.forecast.critical_path import PathStep, WaitReason
-from tickwheel_admin.domain.forecast.situation import ForecastJob, ForecastSituation
+from tickwheel_admin.domain.forecast.situation import (
+    ForecastJob,
+    ForecastSituation,
+    workflows_of_steps,
+)
 
 FIRST_PRIORITY = 1
 SKIPPED_ALONE = 2  # of the jobs that hold slots, those that hold most are left out one by one
@@ -43,12 +47,15 @@ def remedies_for(
     if not waits:
         return []
     jobs = {job.id: job for job in situation.jobs}
+    # What holds slots for a workflow can be left out with the whole of it only.
+    workflows = workflows_of_steps(situation.jobs)
     held: Counter[int] = Counter()
     for step in waits:
         for holder in step.holders:
-            held[holder.job_id] += holder.held_ms
+            held[workflows.get(holder.job_id, holder.job_id)] += holder.held_ms
     # To leave out those whose ends ask for its run would leave it out.
     chain = {job_id, *(step.job_id for step in path)}
+    chain |= {workflows[each] for each in chain if each in workflows}
     found = []
     waiting = tuple(sorted({step.job_id for step in waits} | {job_id}))
     if any(_has_room_above(jobs[each]) for each in waiting):
@@ -98,10 +105,12 @@ def _first(job: ForecastJob) -> ForecastJob:
 
 
 def _without(situation: ForecastSituation, job_ids: Collection[int]) -> ForecastSituation:
+    workflows = workflows_of_steps(situation.jobs)
+    left_out = {*job_ids, *(step for step, job_id in workflows.items() if job_id in job_ids)}
     return replace(
         situation,
         jobs=tuple(
             replace(job, paused=True) if job.id in job_ids else job for job in situation.jobs
         ),
-        open_runs=tuple(run for run in situation.open_runs if run.job_id not in job_ids),
+        open_runs=tuple(run for run in situation.open_runs if run.job_id not in left_out),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 from tickwheel_admin.domain.forecast.draws import Durations
 from tickwheel_admin.domain.forecast.situation import ForecastJob, ForecastTrigger, MeasuredRun
@@ -17,6 +18,9 @@ from tickwheel_admin.domain.runs.blocking import (
     to_cover,
 )
 from tickwheel_admin.domain.runs.run import Origin
+
+if TYPE_CHECKING:
+    from tickwheel_admin.domain.forecast.workflows.flow import Flow, StepPlace
 
 
 class RunPhase(Enum):
@@ -92,11 +96,13 @@ class ForecastRun:
 
     __slots__ = (
         "_drawn",
+        "chance",
         "due_at",
         "ends_at",
         "expires_at",
         "fire",
         "first_due_at",
+        "flow",
         "id",
         "model",
         "node_id",
@@ -112,6 +118,7 @@ class ForecastRun:
         "started_at",
         "tries",
         "trigger",
+        "within",
     )
 
     def __init__(
@@ -127,16 +134,19 @@ class ForecastRun:
         fire: ForecastRun | None = None,
         part: int = 0,
         pinned_node_id: int | None = None,
+        chance: int | None = None,
     ) -> None:
         """A run that is not due yet.
 
         Args:
             fire: of a shard: the whole fire.
-            part: which shard it is.
+            part: which shard, or item, it is.
+            chance: what its length is drawn for; None: its instant.
         """
         self.model = model
         self.id = id
         self.scheduled_at = scheduled_at
+        self.chance = scheduled_at if chance is None else chance
         self.due_at = due_at
         self.first_due_at = due_at
         self.priority = priority
@@ -144,6 +154,8 @@ class ForecastRun:
         self.trigger = trigger
         self.fire = fire
         self.part = part
+        self.flow: Flow | None = None  # of a workflow that has started
+        self.within: StepPlace | None = None  # of a step's run
         self.parts: list[ForecastRun] = []
         self.parts_left = 0
         self.parts_failed = 0
@@ -161,12 +173,12 @@ class ForecastRun:
     def drawn(self) -> MeasuredRun:
         """How it goes."""
         if self._drawn is None:
-            self._drawn = self.model.durations.of(self.scheduled_at, self.part)
+            self._drawn = self.model.durations.of(self.chance, self.part)
         return self._drawn
 
     def draw_at_least(self, ms: int) -> None:
         """It has been running for so long already."""
-        self._drawn = self.model.durations.longer_than(ms, self.scheduled_at, self.part)
+        self._drawn = self.model.durations.longer_than(ms, self.chance, self.part)
 
     # What routing asks.
 

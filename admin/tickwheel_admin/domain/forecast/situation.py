@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from tickwheel_admin.domain.executors.node import Node
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.run import Origin, RunState
 from tickwheel_admin.domain.triggers.kinds import AnySpec
+from tickwheel_admin.domain.workflows.states import StepState
 
 ASSUMED_MS = 10_000  # how long a run takes where no run of its executor was measured
 
@@ -21,6 +22,18 @@ class MeasuredRun(NamedTuple):
     state: RunState  # its end
     duration_ms: int  # of its last try
     tries: int  # that it needed, at least 1
+
+
+class MeasuredStep(NamedTuple):
+    """How a step of a workflow's run of the past went, where the graph alone does not say it."""
+
+    wanted: bool  # its condition held
+    items: int | None  # of its list, or that its run spawned; None: it had none
+    waited_ms: int  # of an approval or a wait: until it ended
+    succeeded: bool
+
+
+MeasuredGraph = Mapping[str, MeasuredStep]  # one run of a workflow: its steps by key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +62,20 @@ class ForecastJob:
     measured: tuple[MeasuredRun, ...] = ()  # its last runs
     measured_since: int | None = None  # when the first of them was due
     last_success_at: int | None = None
+    graphs: tuple[MeasuredGraph, ...] = ()  # of a workflow: its last runs, the newest first
+    is_hidden: bool = False  # the handler or script of a workflow's step
+
+
+class OpenStep(NamedTuple):
+    """A step of a workflow's run that goes on, where it is more than waiting for others."""
+
+    key: str
+    state: StepState
+    since: int  # when it came to this state
+    due_at: int | None  # of a ready one: when it goes on by itself
+    items: int | None
+    next_item: int  # those before this one have begun
+    items_failed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +95,12 @@ class OpenRun:
     pinned_node_id: int | None = None
     node_id: int | None = None  # where it runs; None: it is queued
     started_at: int | None = None
+    is_workflow: bool = False
+    # Of a workflow's step: the run of the workflow, and which step of it.
+    parent_run_id: int | None = None
+    step: str | None = None
+    is_item: bool = False  # of a list, or spawned
+    steps: tuple[OpenStep, ...] = ()  # of a workflow that has started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,3 +114,9 @@ class ForecastSituation:
     pools: Mapping[int, int] = field(default_factory=dict)  # slots by id
     paused: Mapping[int, int] = field(default_factory=dict)  # executor -> since when
     open_runs: tuple[OpenRun, ...] = ()
+
+
+def workflows_of_steps(jobs: Iterable[ForecastJob]) -> dict[int, int]:
+    """The workflow's job of each hidden one."""
+    graphs = ((job.id, job.config.workflow) for job in jobs if job.config.workflow is not None)
+    return {each.job_id: job_id for job_id, graph in graphs for each in graph.inline}

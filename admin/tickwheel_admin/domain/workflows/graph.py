@@ -180,6 +180,27 @@ class Workflow:
         inline = (HandlerStep, ScriptStep)
         return tuple(step for step in self.steps if isinstance(step.body, inline))
 
+    @property
+    def executor_ids(self) -> frozenset[int]:
+        """Executors that its handlers and scripts name; the workflow's own is left out."""
+        named = (step.body for step in self.inline_steps)
+        return frozenset(
+            body.executor_id
+            for body in named
+            if isinstance(body, HandlerStep | ScriptStep) and body.executor_id is not None
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its runs may go differently although all steps succeed."""
+        return any(
+            step.when is not None
+            or (step.for_each is not None and "${" in step.for_each.items)
+            or isinstance(step.body, Approval)
+            or (isinstance(step.body, Wait) and "${" in (step.body.until or ""))
+            for step in self.steps
+        )
+
     def step(self, key: str) -> Step:
         """The step of that key; KeyError if there is none."""
         return self.steps[self.index_of[key]]
@@ -208,6 +229,12 @@ class Workflow:
     def without_sources(self) -> Workflow:
         """The same with its scripts known by their hashes alone, as revisions are stored."""
         return self._with(lambda script: replace(script, source=None))
+
+    def without_texts(self) -> Workflow:
+        """The same without what only people and its runs read: parameters, scripts, remarks."""
+        bare = self.without_sources()
+        steps = tuple(replace(each, parameters="{}", description="") for each in bare.steps)
+        return replace(bare, steps=steps)
 
     def with_sources(self, sources: Mapping[str, str]) -> Workflow:
         """The same with the sources of its scripts, by hash, where they are not there."""

@@ -132,7 +132,7 @@ class WindowPlacer(Loop):
                 return None
             if len(part) < CHUNK:
                 break
-        around = await self._store.read(read_surroundings, [executor_id])
+        around = await self._store.read(read_surroundings, [executor_id], self._configs)
         named = {trigger.spec.calendar for job in jobs for trigger in job.triggers}
         calendars = await self._store.read(
             read_forecast_calendars, {name for name in named if name is not None}

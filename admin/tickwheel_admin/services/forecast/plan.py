@@ -28,7 +28,7 @@ from tickwheel_admin.domain.forecast.night_plan import RemedyOutcome as RemedyOu
 from tickwheel_admin.domain.forecast.plan_deadlines import deadlines_of
 from tickwheel_admin.domain.forecast.remedies import Remedy as Remedy
 from tickwheel_admin.domain.forecast.remedies import RemedyKind as RemedyKind
-from tickwheel_admin.domain.forecast.situation import ForecastJob
+from tickwheel_admin.domain.forecast.situation import ForecastJob, workflows_of_steps
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.forecast.process import ForecastProcesses
 from tickwheel_admin.services.forecast.situations import CHUNK, ReadSituation, Situations
@@ -65,6 +65,7 @@ class ExecutorPlan:
     more_past_runs: bool  # of a job there are more than are told
     plan: NightPlan
     job_names: Mapping[int, str]  # of the jobs that the caller may see
+    workflows: Mapping[int, int]  # the workflow's job of each hidden one, which has no page
     node_names: Mapping[int, str]  # of live nodes of the executor
     more_open_runs: bool
     more_deadlines: bool  # some are too many, or later than what could be simulated
@@ -162,6 +163,7 @@ class NightPlans:
                 for job in read.situation.jobs
                 if scope is None or job.executor_id in scope
             },
+            workflows=workflows_of_steps(read.situation.jobs),
             node_names={
                 node.id: node.name
                 for node in read.situation.nodes

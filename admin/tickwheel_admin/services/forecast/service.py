@@ -11,6 +11,7 @@ from tickwheel_admin.domain.forecast.comparison import ForecastComparison, Forec
 from tickwheel_admin.domain.forecast.comparison import ForecastSide as ForecastSide
 from tickwheel_admin.domain.forecast.comparison import JobDifference as JobDifference
 from tickwheel_admin.domain.forecast.night_plan import NightPlan, PlanRequest
+from tickwheel_admin.domain.forecast.situation import workflows_of_steps
 from tickwheel_admin.domain.forecast.tally import ForecastHour as ForecastHour
 from tickwheel_admin.domain.forecast.tally import ForecastJobFigures as ForecastJobFigures
 from tickwheel_admin.domain.forecast.windows import PlacementRequest
@@ -33,6 +34,7 @@ class WhatIf:
 
     comparison: ForecastComparison
     job_names: Mapping[int, str]
+    workflows: Mapping[int, int]  # the workflow's job of each hidden one, which has no page
     executor_ids: tuple[int, ...]  # whose jobs were simulated
     left_out: int  # executors that share pools or children, and that the caller may not see
     more_open_runs: bool  # more are queued than were read
@@ -93,6 +95,7 @@ class Forecasts:
         return WhatIf(
             comparison=comparison,
             job_names={job.id: job.config.name for job in situation.jobs},
+            workflows=workflows_of_steps(situation.jobs),
             executor_ids=read.executor_ids,
             left_out=read.left_out,
             more_open_runs=read.more_open_runs,

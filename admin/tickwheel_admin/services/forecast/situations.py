@@ -68,7 +68,7 @@ class Situations:
             hidden |= set() if scope is None else beside - set(scope)
             new = beside - hidden
         jobs.sort(key=lambda job: job.id)
-        around = await self._store.read(read_surroundings, known)
+        around = await self._store.read(read_surroundings, known, self._configs)
         named = {trigger.spec.calendar for job in jobs for trigger in job.triggers}
         named |= {alarm.limits.calendar for job in jobs for alarm in job.config.alarms}
         wanted = {name for name in named if name is not None} | set(calendars)

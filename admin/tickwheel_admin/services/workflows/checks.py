@@ -15,11 +15,12 @@ from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.jobs.secret_references import secret_names
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.domain.workflows.graph import MAX_DEPTH, JobStep, SubWorkflow, Workflow
+from tickwheel_admin.domain.workflows.inline import InlineStep, inline_steps
 from tickwheel_admin.services.handlers.known import check_handler
 from tickwheel_admin.services.handlers.scripts import check_script
 from tickwheel_admin.services.runs.parameters import check_step_parameters
 from tickwheel_admin.services.runs.secret_references import check_secret_references
-from tickwheel_admin.services.workflows.hidden_jobs import InlineStep, inline_steps, kept_jobs
+from tickwheel_admin.services.workflows.hidden_jobs import kept_jobs
 from tickwheel_admin.store.executors.executors import executor_names, living_executors
 from tickwheel_admin.store.jobs.child_links import (
     LinkedJob,

@@ -20,12 +20,14 @@ from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.runs.run import ENDED_BY_RESULT, PARKED_AT, Origin, Run, RunState
 from tickwheel_admin.domain.triggers.kinds import AnySpec
 from tickwheel_admin.domain.triggers.trigger import TriggerState
+from tickwheel_admin.domain.workflows.states import StepRunKind, kind_of, place_of
 from tickwheel_admin.store.calendars.calendars import based_on, read_calendars
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.index_hints import reading, unindexed
 from tickwheel_admin.store.database.run_conditions import IS_LIVE, IS_QUEUED
-from tickwheel_admin.store.database.tables import ALIVE, job, pool, run, trigger
+from tickwheel_admin.store.database.tables import ALIVE, OF_WORKFLOW, job, pool, run, trigger
 from tickwheel_admin.store.executors.nodes import live_nodes_of
+from tickwheel_admin.store.forecast.workflows import measured_graphs, with_steps
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.jobs.jobs import executors_of_jobs
 from tickwheel_admin.store.runs.rows import SELECTED_RUN, run_from_selected
@@ -50,7 +52,9 @@ class Surroundings:
     more_open_runs: bool
 
 
-def read_surroundings(conn: sa.Connection, executor_ids: Collection[int]) -> Surroundings:
+def read_surroundings(
+    conn: sa.Connection, executor_ids: Collection[int], configs: JobConfigs
+) -> Surroundings:
     """Nodes, pauses, pools and open runs of some executors."""
     now = now_ms(conn)
     pauses: Pauses = read_pauses(conn, executor_ids)
@@ -63,7 +67,9 @@ def read_surroundings(conn: sa.Connection, executor_ids: Collection[int]) -> Sur
         nodes=tuple(node for executor_id in sorted(nodes) for node in nodes[executor_id]),
         paused=paused,
         pools={row.id: row.slots for row in pools},
-        open_runs=tuple(_open_run(each, now=now) for each in found[:MAX_OPEN_RUNS]),
+        open_runs=with_steps(
+            conn, [_open_run(each, now=now) for each in found[:MAX_OPEN_RUNS]], configs
+        ),
         more_open_runs=len(found) > MAX_OPEN_RUNS,
     )
 
@@ -84,6 +90,8 @@ def _open_runs(conn: sa.Connection, executor_ids: Collection[int]) -> list[Run]:
 
 
 def _open_run(each: Run, *, now: int) -> OpenRun:
+    kind = kind_of(each.request_key)
+    step = None if kind is None else place_of(each.request_key or "")[0]
     return OpenRun(
         id=each.id,
         job_id=each.job_id,
@@ -98,6 +106,10 @@ def _open_run(each: Run, *, now: int) -> OpenRun:
         pinned_node_id=each.pinned_node_id,
         node_id=None if each.state is RunState.QUEUED else each.node_id,
         started_at=each.started_at,
+        is_workflow=each.is_workflow,
+        parent_run_id=None if kind is None else each.parent_run_id,
+        step=step,
+        is_item=kind in (StepRunKind.ITEM, StepRunKind.SPAWNED),
     )
 
 
@@ -109,14 +121,17 @@ def read_forecast_jobs(
     limit: int,
     configs: JobConfigs,
 ) -> list[ForecastJob]:
-    """Jobs of these executors by id from behind `after`, each with its last runs."""
+    """Jobs of these executors by id from behind `after`, each with its last runs.
+
+    Also those that are hidden: handlers and scripts of workflows' steps.
+    """
     rows = conn.execute(
         reading(
-            sa.select(job.c.id, job.c.executor_id, job.c.revision, job.c.paused)
+            sa.select(job.c.id, job.c.executor_id, job.c.revision, job.c.paused, job.c.deleted_at)
             .where(
                 job.c.id > after,
                 job.c.executor_id.in_(sorted(executor_ids)),
-                unindexed(job.c.deleted_at) == ALIVE,
+                unindexed(job.c.deleted_at).in_((ALIVE, OF_WORKFLOW)),
             )
             .order_by(job.c.id)
             .limit(limit),
@@ -130,6 +145,15 @@ def read_forecast_jobs(
     job_ids = [row.id for row in rows]
     triggers = triggers_of_jobs(conn, job_ids)
     runs = recent_summaries(conn, job_ids, until=now_ms(conn), per_job=MEASURED_RUNS)
+    graphs = measured_graphs(
+        conn,
+        {
+            row.id: [each.id for each in runs.get(row.id, ()) if each.state in _COUNTED]
+            for row in rows
+            if known[row.id, row.revision].workflow is not None
+        },
+        configs,
+    )
     return [
         _job(
             ForecastJob(
@@ -138,6 +162,8 @@ def read_forecast_jobs(
                 revision=row.revision,
                 config=deciding(known[row.id, row.revision]),
                 paused=bool(row.paused),
+                graphs=graphs.get(row.id, ()),
+                is_hidden=row.deleted_at == OF_WORKFLOW,
             ),
             triggers.get(row.id, ()),
             runs.get(row.id, ()),
@@ -149,7 +175,8 @@ def read_forecast_jobs(
 def deciding(config: JobConfig) -> JobConfig:
     """What of a configuration a forecast looks at: neither a script's text nor most parameters."""
     parameters = "{}" if config.routing.hash_by is None else config.parameters
-    return replace(config, script=None, parameters=parameters)
+    workflow = None if config.workflow is None else config.workflow.without_texts()
+    return replace(config, script=None, parameters=parameters, workflow=workflow)
 
 
 def _job(
@@ -202,16 +229,19 @@ def executors_following(conn: sa.Connection, calendar: str) -> set[int]:
 
 
 def executors_beside(conn: sa.Connection, jobs: Iterable[ForecastJob]) -> set[int]:
-    """Executors whose jobs are children of these, or take slots of the same pools."""
+    """Executors whose jobs are children or steps of these, or take slots of the same pools."""
+    jobs = list(jobs)
     children = {link.job_id for each in jobs for link in each.config.children}
+    graphs = [each.config.workflow for each in jobs if each.config.workflow is not None]
+    children |= {job_id for graph in graphs for job_id in graph.job_ids}
     pools = {each.config.pool.pool_id for each in jobs if each.config.pool is not None}
-    found: set[int] = set()
+    found = {executor_id for graph in graphs for executor_id in graph.executor_ids}
     if children:
         found |= set(executors_of_jobs(conn, children).values())
     if pools:
         rows = conn.execute(
             sa.select(job.c.executor_id)
-            .where(job.c.pool_id.in_(sorted(pools)), job.c.deleted_at == ALIVE)
+            .where(job.c.pool_id.in_(sorted(pools)), job.c.deleted_at.in_((ALIVE, OF_WORKFLOW)))
             .distinct()
         )
         found |= set(rows.scalars())

@@ -161,6 +161,7 @@ async def test_better_minutes_are_shown_with_what_they_bring(
         return WhatIf(
             comparison=compared,
             job_names={1: "a<b>"},
+            workflows={},
             executor_ids=(1,),
             left_out=2,
             more_open_runs=True,

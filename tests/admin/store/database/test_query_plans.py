@@ -1094,7 +1094,7 @@ QUERIES = [
     # Forecasts.
     Query(
         "what surrounds the jobs of a forecast",
-        lambda c, now: forecasts.read_surroundings(c, [1, 2]),
+        lambda c, now: forecasts.read_surroundings(c, [1, 2], JobConfigs()),
         ("ix_run_due",),
     ),
     Query(

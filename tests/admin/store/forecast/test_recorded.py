@@ -36,7 +36,7 @@ START = NOW - NOW % HOUR_MS - 1_000  # a second before the hour
 
 async def situation_of(database: Database) -> ForecastSituation:
     """As the product reads it."""
-    around = await database.read(read_surroundings, [1])
+    around = await database.read(read_surroundings, [1], JobConfigs())
     jobs = await database.read(
         lambda conn: read_forecast_jobs(conn, [1], after=0, limit=1_000, configs=JobConfigs())
     )

@@ -165,7 +165,7 @@ async def test_warnings_at_two_come_true_and_few_misses_are_not_foretold(
 async def foretold(
     database: Database, ids: Mapping[str, int], midnight: int
 ) -> Mapping[str, DeadlineVerdict]:
-    around = await database.read(read_surroundings, [1])
+    around = await database.read(read_surroundings, [1], JobConfigs())
     jobs = await database.read(
         lambda conn: read_forecast_jobs(conn, [1], after=0, limit=1_000, configs=JobConfigs())
     )

@@ -168,7 +168,9 @@ def _basis(basis: Item) -> str:
         assumed = length(basis["assumed_seconds"] * 1000)
         told += f" {basis['assumed_jobs']} jobs without history are taken to last {assumed}."
     if basis["workflows"]:
-        told += f" Steps of {basis['workflows']} workflows are not simulated."
+        told += f" {basis['workflows']} workflows go as in one of their last runs each."
+    if basis["assumed_workflows"]:
+        told += f" Of {basis['assumed_workflows']} none is known: all of their conditions hold."
     if basis["executors_left_out"]:
         told += f" {basis['executors_left_out']} executors beside are left out."
     return told
