@@ -14,11 +14,11 @@ from tickwheel_admin.domain.forecast.situation import (
     ForecastSituation,
     ForecastTrigger,
 )
+from tickwheel_admin.domain.jobs.inline_steps import inline_steps
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.planning.plan import next_since
 from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerState
 from tickwheel_admin.domain.workflows.graph import MAX_STEPS, InlineJob
-from tickwheel_admin.domain.workflows.inline import inline_steps
 
 
 class JobEdit(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job"):

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.errors import InvalidInput, Problem
 from tickwheel_admin.domain.jobs.child_graph import circle_through, longest_chain_through
+from tickwheel_admin.domain.jobs.inline_steps import InlineStep, inline_steps
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.jobs.secret_references import secret_names
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.domain.workflows.graph import MAX_DEPTH, JobStep, SubWorkflow, Workflow
-from tickwheel_admin.domain.workflows.inline import InlineStep, inline_steps
 from tickwheel_admin.services.handlers.known import check_handler
 from tickwheel_admin.services.handlers.scripts import check_script
 from tickwheel_admin.services.runs.parameters import check_step_parameters

@@ -12,9 +12,9 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.input.job import without_source
+from tickwheel_admin.domain.jobs.inline_steps import inline_steps
 from tickwheel_admin.domain.jobs.job import Job, JobConfig
 from tickwheel_admin.domain.workflows.graph import InlineJob, Workflow
-from tickwheel_admin.domain.workflows.inline import inline_steps
 from tickwheel_admin.store.jobs.hidden_jobs import (
     add_hidden_jobs,
     forget_hidden_jobs,

@@ -11,8 +11,10 @@ from tests.admin.kit.clock import NOW, Clock
 from tests.admin.kit.engine import Admin
 from tests.admin.kit.recording import Recording, add_history
 from tests.admin.kit.rows import add_job, all_runs
+from tests.admin.kit.workflows import add_workflow, step
 from tests.support.nightly import IS_NIGHT
 from tickwheel_admin.domain.forecast import claims
+from tickwheel_admin.domain.forecast.journal import Journal
 from tickwheel_admin.domain.forecast.simulation import Forecast, Simulation
 from tickwheel_admin.domain.forecast.situation import ForecastSituation
 from tickwheel_admin.domain.forecast.tally import quantile
@@ -23,10 +25,12 @@ from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
 from tickwheel_admin.domain.triggers.kinds.fixed_delay import FixedDelaySpec
 from tickwheel_admin.domain.triggers.schedule import parse
 from tickwheel_admin.domain.triggers.spec import TriggerSpec
+from tickwheel_admin.domain.workflows.graph import ForEach, SubWorkflow
 from tickwheel_admin.engine.dispatcher import loop as dispatcher
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.forecast.situation import read_forecast_jobs, read_surroundings
-from tickwheel_admin.store.jobs.configs import JobConfigs
+from tickwheel_admin.store.jobs.configs import JobConfigs, read_configs
+from tickwheel_shared.protocol import Outcome
 
 pytestmark = pytest.mark.turned_clock
 
@@ -129,6 +133,86 @@ async def test_a_forecast_foretells_each_start_when_runs_take_what_they_always_t
     assert by_job(expected) == recorded
     reasons = {run.reason for run in runs if run.state is RunState.SKIPPED}
     assert reasons == {"discarded", "covered", "expired"}, "not all of it happened"
+
+
+async def test_steps_of_workflows_are_foretold_start_by_start(
+    database: Database, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forks and joins, lists, a condition that the last runs tell of, a failure that is handled, a
+    workflow within another; looked at while they run. Jobs crowd the slots meanwhile.
+    """
+    for module in (dispatcher, claims):
+        monkeypatch.setattr(module, "OLDEST_FIRST_EVERY", 10**9)
+    clock.now = START
+    admin = Admin(database)
+    node = await admin.add_node(1, slots=3)
+    inner = await add_workflow(
+        database,
+        step("x"),
+        step("each", "x", for_each=ForEach(items="[1, 2, 3, 4, 5]", max_parallel=2)),
+        executor_id=1,
+    )
+    steps = (
+        step("load"),
+        step("left", "load"),
+        step("right", "load"),
+        step("rare", "load", when='steps.load.state == "failed"'),
+        step("breaks", "left"),
+        step("mend", "breaks:failed"),
+        step("never", "breaks"),
+        step("inner", "right", "rare:ended", body=SubWorkflow(job_id=inner)),
+        step("last", "inner", "mend"),
+    )
+    hourly = of(CronSpec(expression="11 5,35 * * * ?", dialect="quartz"))
+    outer = await add_workflow(database, *steps, executor_id=1, triggers=hourly)
+    jobs = [
+        await add_job(
+            database,
+            triggers=of(CronSpec(expression=f"{number + 17} */8 * * * ?", dialect="quartz")),
+            priority=3 + number % 4,
+        )
+        for number in range(4)
+    ]
+    hidden = await inline_jobs(database, outer) | await inline_jobs(database, inner)
+    lasting = {
+        job_id: 60_000 + 13_000 * number + 7 * number + 1
+        for number, job_id in enumerate([*jobs, *hidden.values()])
+    }
+
+    def ends_as(job_id: int) -> Outcome:
+        return Outcome.FAILED if job_id == hidden["breaks"] else Outcome.SUCCEEDED
+
+    recording = Recording(admin, node, clock, lasts_ms=lasting.__getitem__, ends_as=ends_as)
+    looked_at = START + HOUR_MS + 8 * 60_000  # while a workflow runs; one has shown how it goes
+    await recording.until(looked_at)
+    found, end = await situation_of(database), looked_at + 2 * HOUR_MS
+    assert sum(bool(run.steps) for run in found.open_runs) >= 1
+    journal = Journal()
+    Simulation(found, end=end, journal=journal).run()
+    await recording.until(end)
+
+    expected = {
+        (run.job_id, run.start_at, run.end_at)
+        for run in journal.runs.values()
+        if run.start_at is not None
+    }
+    recorded = {
+        (run.job_id, run.started_at, run.ended_at if (run.ended_at or end) < end else None)
+        for run in await all_runs(database)
+        if run.started_at is not None and (run.ended_at or end) > looked_at
+    }
+    assert recorded == expected
+    ran = {job_id for job_id, _, _ in recorded}
+    assert ran >= {hidden["mend"], hidden["last"], hidden["each"], inner, outer, *jobs}
+    assert not ran & {hidden["rare"], hidden["never"]}
+
+
+async def inline_jobs(database: Database, job_id: int) -> dict[str, int]:
+    """The hidden jobs of a workflow by their steps."""
+    configs = await database.read(read_configs, [(job_id, 1)])
+    graph = configs[job_id, 1].workflow
+    assert graph is not None
+    return {each.step: each.job_id for each in graph.inline}
 
 
 @pytest.mark.slow
