@@ -12,13 +12,13 @@ import sqlalchemy as sa
 from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tickwheel_admin.domain.errors import InvalidInput, NotAllowed, Problem
 from tickwheel_admin.domain.input.job import parse_job
+from tickwheel_admin.domain.jobs.inline_steps import MAX_NAME_CHARS
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Role
 from tickwheel_admin.domain.workflows.graph import MAX_DEPTH, Workflow
 from tickwheel_admin.services.jobs.history import JobHistory
 from tickwheel_admin.services.jobs.service import JobQuery
 from tickwheel_admin.services.jobs.yaml import from_yaml, to_yaml
 from tickwheel_admin.services.runs.edits import RetryRevision
-from tickwheel_admin.services.workflows.hidden_jobs import MAX_NAME_CHARS
 from tickwheel_admin.services.workflows.names import with_ids
 from tickwheel_admin.services.workflows.steps import WorkflowRuns
 from tickwheel_admin.store.database import tables
