@@ -181,3 +181,27 @@ def test_a_success_of_the_day_meets_its_deadline_and_calendars_take_days_away() 
     )
     rules = [rule(1, RuleScope.INSTALLATION, limits={"calendar": "never"})]
     assert deadlines_of([met], rules, {"never": never}, now=NOW, until=NOW + DAY_MS) == []
+
+
+async def test_steps_of_a_workflow_are_told_with_the_workflow_they_are_of(
+    world: World, plans: NightPlans
+) -> None:
+    """Each hidden job has bars, and a name; no rule gives it a deadline of its own."""
+    executor_id = await world.executor()
+    world.node(executor_id)
+    steps = [{"key": "read", "handler": "send-invoices"}]
+    steps.append({"key": "write", "handler": "send-invoices", "needs": ["read"]})  # type: ignore[dict-item]
+    flow = await world.jobs.create(
+        ADMIN,
+        executor_id,
+        {"name": "flow", "workflow": {"steps": steps}, "triggers": [HOURLY],
+         "alarms": [by(world.now + 2 * HOUR_MS)]},
+    )  # fmt: skip
+    found = await plans.get(ADMIN, executor_id, hours=4)
+    names = [found.job_names[each.job_id] for each in found.plan.bars]
+    assert sorted(set(names)) == ["flow", "flow/read", "flow/write"]
+    assert names.count("flow/write") == names.count("flow") >= 3
+    steps_of = {job_id for job_id, name in found.job_names.items() if name != "flow"}
+    assert found.workflows == dict.fromkeys(steps_of, flow)
+    assert {each.job_id for each in found.plan.deadlines} == {flow}
+    assert (found.plan.basis.workflows, found.plan.basis.jobs) == (1, 1)

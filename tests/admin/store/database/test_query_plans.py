@@ -38,6 +38,7 @@ from tickwheel_admin.store.executors.nodes import live_nodes
 from tickwheel_admin.store.failures.canaries import next_runs
 from tickwheel_admin.store.failures.good_runs import last_good_run
 from tickwheel_admin.store.forecast import situation as forecasts
+from tickwheel_admin.store.forecast import workflows as forecast_workflows
 from tickwheel_admin.store.forecast.ended_runs import ended_runs
 from tickwheel_admin.store.gitops import handler_uses
 from tickwheel_admin.store.gitops import managed as managed_objects
@@ -182,7 +183,9 @@ CANARY = CanaryRetry(
     before_id=9,
 )
 BESIDE: Any = SimpleNamespace(
-    config=SimpleNamespace(children=[SimpleNamespace(job_id=9)], pool=SimpleNamespace(pool_id=3))
+    config=SimpleNamespace(
+        children=[SimpleNamespace(job_id=9)], pool=SimpleNamespace(pool_id=3), workflow=None
+    )
 )
 
 QUERIES = [
@@ -1096,6 +1099,13 @@ QUERIES = [
         "what surrounds the jobs of a forecast",
         lambda c, now: forecasts.read_surroundings(c, [1, 2], JobConfigs()),
         ("ix_run_due",),
+    ),
+    Query(
+        "steps of the last runs of workflows",
+        lambda c, now: forecast_workflows.measured_graphs(
+            c, {1: [11, 12], 2: [21]}, JobConfigs(keep=100)
+        ),
+        ("primary",),
     ),
     Query(
         "jobs of a forecast with their last runs",
