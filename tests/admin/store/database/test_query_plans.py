@@ -38,7 +38,6 @@ from tickwheel_admin.store.executors.nodes import live_nodes
 from tickwheel_admin.store.failures.canaries import next_runs
 from tickwheel_admin.store.failures.good_runs import last_good_run
 from tickwheel_admin.store.forecast import situation as forecasts
-from tickwheel_admin.store.forecast import workflows as forecast_workflows
 from tickwheel_admin.store.forecast.ended_runs import ended_runs
 from tickwheel_admin.store.gitops import handler_uses
 from tickwheel_admin.store.gitops import managed as managed_objects
@@ -1099,13 +1098,6 @@ QUERIES = [
         "what surrounds the jobs of a forecast",
         lambda c, now: forecasts.read_surroundings(c, [1, 2], JobConfigs()),
         ("ix_run_due",),
-    ),
-    Query(
-        "steps of the last runs of workflows",
-        lambda c, now: forecast_workflows.measured_graphs(
-            c, {1: [11, 12], 2: [21]}, JobConfigs(keep=100)
-        ),
-        ("primary",),
     ),
     Query(
         "jobs of a forecast with their last runs",
