@@ -7,7 +7,7 @@ of the draws end a run by its p50, 95 of 100 by its p95.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,9 +16,19 @@ from typing import Any
 
 import msgspec
 
+from tickwheel_admin.domain.forecast.bars import (
+    NEVER,
+    bars_of,
+    known_by,
+    quantile_of,
+    told_one_by_one,
+)
+from tickwheel_admin.domain.forecast.bars import PlanBar as PlanBar
+from tickwheel_admin.domain.forecast.bars import PlanSum as PlanSum
+from tickwheel_admin.domain.forecast.bars import most_frequent as most_frequent
 from tickwheel_admin.domain.forecast.comparison import Basis, basis_of
 from tickwheel_admin.domain.forecast.critical_path import PathFinder, PathStep
-from tickwheel_admin.domain.forecast.journal import Journal, JournalRun, RunKey
+from tickwheel_admin.domain.forecast.journal import Journal, JournalRun
 from tickwheel_admin.domain.forecast.planned import PlannedFires
 from tickwheel_admin.domain.forecast.remedies import Remedy, remedies_for, with_remedy
 from tickwheel_admin.domain.forecast.simulation import Simulation
@@ -33,7 +43,6 @@ MAX_EXPLAINED = 4  # deadlines, the worst first
 REMEDY_DRAWS = 5
 MIN_REMEDIES = 3  # that are tried in any case
 REMEDY_WORK = 80_000  # runs in all simulations of remedies together
-NEVER = 2**62  # later than everything
 WORTH_MS = 60_000  # what brings less does not help
 
 Draw = tuple[int, Journal]  # its end
@@ -59,34 +68,6 @@ class PlanDeadline:
     at: int
     since: int  # successes count from here on
     is_met: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanBar:
-    """A run that runs, waits or is predicted."""
-
-    job_id: int
-    executor_id: int
-    run_id: int | None  # None: predicted
-    due_at: int
-    start_at: int  # of half of the draws
-    end_at: int | None  # None: not before the end of the simulation
-    slow_end_at: int | None  # of 95 of 100 draws
-    is_running: bool
-    node_id: int | None  # in the first draw; None: nobody knows
-    after_job_id: int | None  # the job whose end asks for it
-    share: float  # 0..1: of the draws in which it starts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanSum:
-    """Runs of one job that are too many to be told one by one."""
-
-    job_id: int
-    runs: int
-    first_at: int
-    last_at: int
-    busy_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +153,15 @@ def plan_night(asked: PlanRequest, *, do: AllOf = one_by_one) -> NightPlan:
     drawn = [(first_end, first), *do([draw(seed, first_end) for seed in range(1, count)])]
     end = min(each for each, _ in drawn)
     until = min(end, asked.until)
-    bars = _bars(asked, [journal for _, journal in drawn], end, until)
-    told, sums = _told(bars, asked.max_bars, end)
+    bars = bars_of(
+        situation,
+        [journal for _, journal in drawn],
+        end=end,
+        until=until,
+        executor_id=asked.executor_id,
+        node_id=asked.node_id,
+    )
+    told, sums = told_one_by_one(bars, asked.max_bars, end)
     return NightPlan(
         start=situation.now,
         end=until,
@@ -212,81 +200,6 @@ def _draw(
     return made.end, journal
 
 
-# --- bars ------------------------------------------------------------------------------------
-
-
-def _bars(asked: PlanRequest, journals: Sequence[Journal], end: int, until: int) -> list[PlanBar]:
-    starts: defaultdict[RunKey, list[int]] = defaultdict(list)
-    ends: defaultdict[RunKey, list[int]] = defaultdict(list)
-    known: dict[RunKey, tuple[JournalRun, Journal]] = {}
-    for journal in journals:
-        for run in journal.runs.values():
-            if asked.executor_id not in (None, run.executor_id) or run.start_at is None:
-                continue
-            known.setdefault(run.key, (run, journal))
-            starts[run.key].append(run.start_at)
-            ends[run.key].append(NEVER if run.end_at is None else run.end_at)
-    nodes = {each.id: each.node_id for each in asked.situation.open_runs}
-    found = []
-    for key, (run, journal) in known.items():
-        node_id = nodes.get(run.run_id or 0) or (run.node_id if run.node_id > 0 else None)
-        started = starts[key]
-        if len(started) * 2 < len(journals) or asked.node_id not in (None, node_id):
-            continue
-        start_at = _quantile(started, 0.5)
-        if start_at >= until:
-            continue
-        end_at, slow = _quantile(ends[key], 0.5), _quantile(ends[key], 0.95)
-        parent = None if run.parent is None else journal.runs.get(run.parent)
-        found.append(
-            PlanBar(
-                job_id=run.job_id,
-                executor_id=run.executor_id,
-                run_id=run.run_id,
-                due_at=run.due_at,
-                start_at=start_at,
-                end_at=_known(end_at, end),
-                slow_end_at=_known(slow, end),
-                is_running=nodes.get(run.run_id or 0) is not None,
-                node_id=node_id,
-                after_job_id=None if parent is None else parent.job_id,
-                share=len(started) / len(journals),
-            )
-        )
-    return sorted(found, key=lambda bar: (bar.start_at, bar.job_id, bar.due_at))
-
-
-def _told(
-    bars: list[PlanBar], limit: int, end: int
-) -> tuple[tuple[PlanBar, ...], tuple[PlanSum, ...]]:
-    """At most so many, those of the jobs with most of them in sums."""
-    summed = most_frequent([bar.job_id for bar in bars], limit)
-    sums = []
-    for job_id in sorted(summed):
-        mine = [bar for bar in bars if bar.job_id == job_id]
-        sums.append(
-            PlanSum(
-                job_id=job_id,
-                runs=len(mine),
-                first_at=mine[0].start_at,
-                last_at=mine[-1].start_at,
-                busy_ms=sum((bar.end_at or end) - bar.start_at for bar in mine),
-            )
-        )
-    return tuple(bar for bar in bars if bar.job_id not in summed), tuple(sums)
-
-
-def most_frequent(job_ids: Sequence[int], limit: int) -> set[int]:
-    """The jobs that are told in sums so that at most so many runs are told one by one."""
-    left, summed = len(job_ids), set()
-    for job_id, count in Counter(job_ids).most_common():
-        if left <= limit:
-            break
-        summed.add(job_id)
-        left -= count
-    return summed
-
-
 # --- deadlines -------------------------------------------------------------------------------
 
 
@@ -316,7 +229,7 @@ def _foretold(
 ) -> DeadlineForecast:
     ends = [_end_of(_success(deadline, each)) for each in successes]
     missed = sum(each > deadline.at for each in ends) / len(ends)
-    half, slow = _quantile(ends, 0.5), _quantile(ends, 0.95)
+    half, slow = quantile_of(ends, 0.5), quantile_of(ends, 0.95)
     if deadline.is_met:
         verdict, missed = DeadlineVerdict.DONE, 0.0
     elif half > deadline.at:
@@ -330,8 +243,8 @@ def _foretold(
         job_id=deadline.job_id,
         at=deadline.at,
         verdict=verdict,
-        end_at=_known(half, end),
-        slow_end_at=_known(slow, end),
+        end_at=known_by(half, end),
+        slow_end_at=known_by(slow, end),
         miss_share=missed,
     )
 
@@ -380,14 +293,14 @@ def _explained(
     path = PathFinder(journals[shown]).path(last, now=asked.situation.now)
     first = min(max(0, place - REMEDY_DRAWS // 2), len(by_end) - REMEDY_DRAWS)
     seeds = by_end[first : first + REMEDY_DRAWS]
-    without = _quantile([_end_of(lasts[seed]) for seed in seeds], 0.5)
+    without = quantile_of([_end_of(lasts[seed]) for seed in seeds], 0.5)
     remedies = remedies_for(path, asked.situation, job_id=deadline.job_id)
     allowed = REMEDY_WORK // MAX_EXPLAINED // max(len(journals[0].runs) * len(seeds), 1)
     tried = _tried(asked, deadline, remedies[: max(allowed, MIN_REMEDIES)], seeds, planned, do)
     outcomes = [
         RemedyOutcome(
             remedy=remedy,
-            end_at=_known(end, NEVER),
+            end_at=known_by(end, NEVER),
             gain_ms=None if without >= NEVER else without - end,
             makes_it=end <= deadline.at,
         )
@@ -429,16 +342,6 @@ def _tried(
     ends = do([end(other, seed) for other in others for seed in seeds])
     size = len(seeds)
     return [
-        (remedy, _quantile(ends[place * size : (place + 1) * size], 0.5))
+        (remedy, quantile_of(ends[place * size : (place + 1) * size], 0.5))
         for place, remedy in enumerate(remedies)
     ]
-
-
-def _quantile(values: Sequence[int], share: float) -> int:
-    """What at least this share of some numbers does not exceed."""
-    rising = sorted(values)
-    return rising[max(0, ceil(len(rising) * share) - 1)]
-
-
-def _known(at: int, end: int) -> int | None:
-    return None if at > end or at >= NEVER else at

@@ -102,6 +102,11 @@ class OpenRun:
     is_item: bool = False  # of a list, or spawned
     steps: tuple[OpenStep, ...] = ()  # of a workflow that has started
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it has started; a workflow has no node."""
+        return self.node_id is not None or (self.is_workflow and self.started_at is not None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastSituation:

@@ -240,6 +240,13 @@ def test_a_workflow_that_runs_goes_on_where_it_stands() -> None:
     runs = simulated(situation(*jobs, open_runs=running))
     assert told(runs) == {1: [(-120, -20)], 11: [(-120, -30)], 12: [(-30, -20)]}
     assert {run.run_id for run in runs} == {90, 91, None}
+    asked = PlanRequest(
+        situation=situation(*jobs, open_runs=running), until=NOW + HOUR_MS, end=NOW + HOUR_MS,
+        executor_id=1,
+    )  # fmt: skip
+    assert {bar.run_id: bar.is_running for bar in plan_night(asked).bars} == {
+        90: True, 91: True, None: False,
+    }  # fmt: skip
 
 
 def test_lists_and_approvals_that_are_open_go_on() -> None:
