@@ -437,6 +437,8 @@ CREATE TABLE run (
     choice MEDIUMTEXT,
     error_id BIGINT,
     trace VARCHAR(600),
+    queued_for BIGINT GENERATED ALWAYS AS (CASE WHEN state = 'queued' THEN executor_id END) STORED,
+    listed_as VARCHAR(16) GENERATED ALWAYS AS (CASE WHEN state IN ('dispatched', 'queued', 'running') THEN 'open' ELSE state END) STORED,
     PRIMARY KEY (id),
     CONSTRAINT uq_run_fires_once UNIQUE (trigger_id, scheduled_at, shard_index),
     CONSTRAINT uq_run_requested_once UNIQUE (job_id, request_key)
@@ -444,9 +446,9 @@ CREATE TABLE run (
 
 CREATE INDEX ix_run_blocking ON run (blocking_key, scheduled_at, id);
 
-CREATE INDEX ix_run_by_state ON run (state, scheduled_at, id, executor_id, is_part);
+CREATE INDEX ix_run_by_state ON run (listed_as, scheduled_at, id, executor_id, is_part);
 
-CREATE INDEX ix_run_due ON run (executor_id, state, due_at, pool_id);
+CREATE INDEX ix_run_due ON run (queued_for, due_at, pool_id);
 
 CREATE INDEX ix_run_of_error ON run (error_id, scheduled_at, id);
 
@@ -456,9 +458,9 @@ CREATE INDEX ix_run_of_job ON run (job_id, scheduled_at, id);
 
 CREATE INDEX ix_run_recent ON run (scheduled_at, id, executor_id);
 
-CREATE INDEX ix_run_to_claim ON run (executor_id, state, pool_id, priority, due_at);
+CREATE INDEX ix_run_to_claim ON run (queued_for, pool_id, priority, due_at);
 
-CREATE INDEX ix_run_to_sweep ON run (state, deadline_at, node_id);
+CREATE INDEX ix_run_to_sweep ON run (state, deadline_at, node_id, executor_id, scheduled_at);
 
 CREATE TABLE run_span (
     run_id BIGINT NOT NULL,

@@ -35,7 +35,7 @@ from tickwheel_admin.store.database.ids import Ids
 from tickwheel_admin.store.triggers.planning import ensure_buckets
 
 ADMIN = Actor(user_id=1, name="ada", grants={ALL_EXECUTORS: Role.ADMIN}, address="192.0.2.1")
-RUN_COLUMNS = [column.name for column in tables.run.columns]
+RUN_COLUMNS = [column.name for column in tables.run.columns if column.computed is None]
 JOB: dict[str, Any] = {"name": "invoices", "handler": "send-invoices"}
 SECRET_KEY = bytes(range(32))
 FAR = 4_000_000_000_000  # a due instant that never comes

@@ -57,7 +57,7 @@ def poison(conn: sa.Connection) -> int:
     changed = 0
     for table in metadata.sorted_tables:
         for column in table.columns:
-            if not isinstance(column.type, sa.String) or column.name in _OUR_OWN:
+            if not isinstance(column.type, sa.String) or column.name in _OUR_OWN or column.computed:
                 continue
             if (table.name, column.name) in _OUR_OWN_HERE:
                 continue

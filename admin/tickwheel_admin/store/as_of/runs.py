@@ -19,6 +19,7 @@ from tickwheel_admin.domain.as_of.spans import EARLY_MS, REACHES_MS, SHORT_MS
 from tickwheel_admin.domain.runs.run import FAILURES, FINAL, Origin, RunState
 from tickwheel_admin.store.database.expressions import among
 from tickwheel_admin.store.database.index_hints import reading, unindexed
+from tickwheel_admin.store.database.run_conditions import OPEN, listed_as
 from tickwheel_admin.store.database.tables import run, run_attempt, run_span
 
 COUNT_LIMIT = 10_000  # more runs count as this many
@@ -26,8 +27,6 @@ MAX_SCANNED = 30_000  # entries of one range of an index that are looked at, new
 MAX_FAILURES = 1_000
 IDS_PER_STATEMENT = 1_000
 NO_SLOTS_NEEDED = 0  # `pool_id` of runs of workflows
-
-_OPEN = (RunState.RUNNING, RunState.DISPATCHED, RunState.QUEUED)
 _ENDED = sorted(state.value for state in FINAL)
 _COLUMNS = (
     run.c.id,
@@ -114,18 +113,15 @@ def _noted(conn: sa.Connection, scope: PastScope, at: int) -> tuple[list[PastRun
 def _open(conn: sa.Connection, scope: PastScope, at: int) -> tuple[list[PastRun], bool]:
     """Those that have not ended to this day, and whose instant is not near."""
     far = sa.or_(run.c.scheduled_at < at - SHORT_MS, run.c.scheduled_at > at + EARLY_MS)
-    parts = []
-    for state in _OPEN:
-        newest = (
-            sa.select(run.c.id)
-            .where(run.c.state == state.value, far)
-            .order_by(run.c.scheduled_at.desc(), run.c.id.desc())
-            .limit(MAX_SCANNED)
-        )
-        if scope.executors is not None:
-            newest = newest.where(unindexed(run.c.executor_id).in_(sorted(scope.executors)))
-        parts.append(reading(newest, run, "ix_run_by_state"))
-    ids = _of_each(conn, parts)
+    newest = (
+        sa.select(run.c.id)
+        .where(run.c.listed_as == OPEN, far)
+        .order_by(run.c.scheduled_at.desc(), run.c.id.desc())
+        .limit(MAX_SCANNED)
+    )
+    if scope.executors is not None:
+        newest = newest.where(unindexed(run.c.executor_id).in_(sorted(scope.executors)))
+    ids = list(conn.execute(reading(newest, run, "ix_run_by_state")).scalars())
     found: list[PastRun] = []
     for first in range(0, len(ids), IDS_PER_STATEMENT):
         for each in runs_of_ids(conn, ids[first : first + IDS_PER_STATEMENT]):
@@ -144,9 +140,9 @@ def failed_between(
     """
     failed = sorted(state.value for state in FAILURES)
     parts = []
-    for state in failed:
+    for state in sorted(FAILURES):
         part = sa.select(run.c.id).where(
-            run.c.state == state,
+            listed_as(state),
             run.c.scheduled_at > after - SHORT_MS,
             run.c.scheduled_at <= until,
             run.c.is_part.is_(False),

@@ -12,6 +12,7 @@ from tickwheel_admin.domain.backfills.backfill import BackfillState
 from tickwheel_admin.domain.executors.node import NodeState
 from tickwheel_admin.domain.runs.reasons import RESTORED
 from tickwheel_admin.domain.runs.run import FINAL, RunState
+from tickwheel_admin.store.backup.contents import columns_of
 from tickwheel_admin.store.database import tables as t
 
 Row = dict[str, Any]
@@ -31,7 +32,7 @@ def adjusted(
         now: the time of the database.
         paused_at: fires after this instant do not run; None: as the backup says.
     """
-    names = [column.name for column in table.c]
+    names = [column.name for column in columns_of(table)]
     adjust = _ADJUST.get(table.name)
     if table is t.setting and paused_at is not None:
         rows = [row for row in rows if row[0] != "paused_at"]

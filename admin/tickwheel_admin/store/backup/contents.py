@@ -5,6 +5,8 @@ Every table is in one of the three groups; tests/admin/store/backup/test_content
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from tickwheel_admin.store.database import tables as t
@@ -111,6 +113,11 @@ def tables_of_move() -> tuple[sa.Table, ...]:
     """The tables that a move copies."""
     every = CONFIGURATION + HISTORY + MOMENTARY
     return tuple(table for table in every if table.name not in NEVER_COPIED)
+
+
+def columns_of(table: sa.Table) -> list[sa.Column[Any]]:
+    """Its columns, without those that the database computes from others."""
+    return [column for column in table.c if column.computed is None]
 
 
 def rows_at_once(table: sa.Table) -> int:

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import msgspec
 import sqlalchemy as sa
 
+from tickwheel_admin.store.backup.contents import columns_of
+
 FORMAT = 1
 """Rises when a program of an earlier version could not read the file any more."""
 MEDIUMTEXT_BYTES = 16_777_215
@@ -42,7 +44,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def row_decoder(table: sa.Table) -> msgspec.json.Decoder[Any]:
     """Reads a line, and raises msgspec.ValidationError unless its values fit into the table."""
     # The type is made from the table, which no annotation could say.
-    return msgspec.json.Decoder(tuple[tuple(map(_type_of, table.c))])  # type: ignore[misc]
+    return msgspec.json.Decoder(tuple[tuple(map(_type_of, columns_of(table)))])  # type: ignore[misc]
 
 
 def _type_of(column: sa.Column[Any]) -> Any:

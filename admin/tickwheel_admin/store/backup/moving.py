@@ -15,7 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.backup.contents import tables_of_move
+from tickwheel_admin.store.backup.contents import columns_of, tables_of_move
 from tickwheel_admin.store.backup.engines import one_transaction, snapshot
 from tickwheel_admin.store.backup.restoring import (
     TargetRefused,
@@ -165,7 +165,7 @@ def _finish(source: sa.Connection, target: sa.Connection, table: sa.Table, told:
 def copy_changes(source: sa.Connection, target: sa.Connection, table: sa.Table, told: Told) -> int:
     """Make a table of the new database equal to that of the old one; how many rows it has."""
     key = key_of(table)
-    places = [list(table.c).index(column) for column in key]
+    places = [columns_of(table).index(column) for column in key]
     total, rows = count_rows(source, table), 0
     after: list[Any] | None = None
     for batch in read_batches(source, table):

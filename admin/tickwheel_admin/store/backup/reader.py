@@ -16,7 +16,7 @@ from typing import Any, Self
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.store.backup.contents import rows_at_once, tables_of_backup
+from tickwheel_admin.store.backup.contents import columns_of, rows_at_once, tables_of_backup
 from tickwheel_admin.store.backup.manifest import (
     FORMAT,
     MEDIUMTEXT_BYTES,
@@ -130,7 +130,7 @@ class BackupFile:
         if {table.name for table in tables} != self.manifest.tables.keys():
             raise self._damaged("its manifest does not name the tables of a backup")
         for table in tables:
-            if [column.name for column in table.c] != self.part(table).columns:
+            if [column.name for column in columns_of(table)] != self.part(table).columns:
                 raise self._damaged(f"the table {table.name} has other columns")
         return tables
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.backup.contents import rows_at_once
+from tickwheel_admin.store.backup.contents import columns_of, rows_at_once
 from tickwheel_admin.store.database.batch import insert_values
 
 Rows = Sequence[Sequence[Any]]  # values in the order of the table's columns
@@ -21,8 +21,8 @@ def key_of(table: sa.Table) -> tuple[sa.Column[Any], ...]:
 def read_batches(conn: sa.Connection, table: sa.Table) -> Iterator[Rows]:
     """All rows. Each batch goes on after the last key of the one before."""
     key, at_once = key_of(table), rows_at_once(table)
-    places = [list(table.c).index(column) for column in key]
-    statement = sa.select(*table.c).order_by(*key).limit(at_once)
+    places = [columns_of(table).index(column) for column in key]
+    statement = sa.select(*columns_of(table)).order_by(*key).limit(at_once)
     after: list[Any] | None = None
     while True:
         chosen = statement if after is None else statement.where(beyond(key, after))
@@ -39,7 +39,7 @@ def read_range(
 ) -> list[tuple[Any, ...]]:
     """The rows behind a key, up to another; None: from the first, to the last."""
     key = key_of(table)
-    statement = sa.select(*table.c).order_by(*key)
+    statement = sa.select(*columns_of(table)).order_by(*key)
     if after is not None:
         statement = statement.where(beyond(key, after))
     if to is not None:
@@ -59,7 +59,7 @@ def beyond(key: Sequence[sa.Column[Any]], values: Sequence[Any]) -> sa.ColumnEle
 
 def write_rows(conn: sa.Connection, table: sa.Table, rows: Rows) -> None:
     """Insert rows that are not there."""
-    insert_values(conn, table, rows, columns=[column.name for column in table.c])
+    insert_values(conn, table, rows, columns=[column.name for column in columns_of(table)])
 
 
 def count_rows(conn: sa.Connection, table: sa.Table) -> int:

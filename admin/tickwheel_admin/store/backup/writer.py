@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.store.backup.contents import tables_of_backup
+from tickwheel_admin.store.backup.contents import columns_of, tables_of_backup
 from tickwheel_admin.store.backup.manifest import FORMAT, Manifest, TablePart
 from tickwheel_admin.store.backup.rows import count_rows, read_batches
 from tickwheel_admin.store.database.clock import now_ms
@@ -92,5 +92,7 @@ def _write_table(
             rows += len(batch)
             told(table.name, rows, total)
     return TablePart(
-        columns=[str(column.name) for column in table.c], rows=rows, sha256=digest.hexdigest()
+        columns=[str(column.name) for column in columns_of(table)],
+        rows=rows,
+        sha256=digest.hexdigest(),
     )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.runs.run import LIVE, Origin, RunState
+from tickwheel_admin.domain.runs.run import FINAL, LIVE, Origin, RunState
+from tickwheel_admin.store.database.index_hints import unindexed
 from tickwheel_admin.store.database.tables import run
 
 
@@ -20,6 +21,28 @@ def has_state(*states: RunState) -> sa.ColumnElement[bool]:
 
 IS_QUEUED = has_state(RunState.QUEUED)
 IS_LIVE = has_state(*LIVE)
+
+
+def queued_for(executor_id: object) -> sa.ColumnElement[bool]:
+    """The run waits at this executor: by `ix_run_to_claim` and `ix_run_due`."""
+    return run.c.queued_for == executor_id
+
+
+OPEN = "open"  # `listed_as` of what has not ended
+
+
+def listed_as(state: RunState) -> sa.ColumnElement[bool]:
+    """The run is in the state; those that wait, and those that have ended, by `ix_run_by_state`.
+
+    Of what is live there is no more than there are slots: `ix_run_to_sweep` leads to all of it.
+    """
+    if state in FINAL:
+        return run.c.listed_as == state.value
+    if state in LIVE:
+        return has_state(state)
+    # The second condition is no business of any index.
+    return sa.and_(run.c.listed_as == OPEN, unindexed(run.c.state) == state.value)
+
 
 # Neither shards, whose fire tells of them, nor tries of scripts.
 IS_NO_PART = sa.and_(run.c.fire_id.is_(None), run.c.origin != Origin.TRY.value)

@@ -492,36 +492,54 @@ run = _table(
     sa.Column("error_id", Id),  # of `run_error`, of a run that has failed
     # The trace that it is part of: `domain.runs.trace.stored`. NULL: none, which costs one bit.
     sa.Column("trace", sa.String(600)),
+    # The state as far as indexes need it. An index of the state itself has to be changed by each
+    # move; these change when a run is claimed, and when it ends. The database computes them.
+    sa.Column(  # its executor; NULL when it does not wait
+        "queued_for",
+        Id,
+        sa.Computed("CASE WHEN state = 'queued' THEN executor_id END", persisted=True),
+    ),
+    sa.Column(  # how it ended; `OPEN` until then
+        "listed_as",
+        sa.String(16),
+        sa.Computed(
+            "CASE WHEN state IN ('dispatched', 'queued', 'running') THEN 'open' ELSE state END",
+            persisted=True,
+        ),
+    ),
     sa.UniqueConstraint("trigger_id", "scheduled_at", "shard_index", name="uq_run_fires_once"),
     sa.UniqueConstraint("job_id", "request_key", name="uq_run_requested_once"),
     # PostgreSQL rewrites a row's entries in all indexes with each move, so these hold only runs
-    # that have not ended (conditions that use them: store.database.run_conditions).
+    # that wait, or have not ended (conditions that use them: store.database.run_conditions).
     sa.Index(
         "ix_run_to_claim",
-        "executor_id",
-        "state",
+        "queued_for",
         "pool_id",
         "priority",
         "due_at",
-        postgresql_where=sa.text("state IN ('dispatched', 'queued', 'running')"),
+        postgresql_where=sa.text("queued_for IS NOT NULL"),
+        sqlite_where=sa.text("queued_for IS NOT NULL"),
     ),
     sa.Index(
         "ix_run_due",
-        "executor_id",
-        "state",
+        "queued_for",
         "due_at",
         "pool_id",
-        postgresql_where=sa.text("state = 'queued'"),
+        postgresql_where=sa.text("queued_for IS NOT NULL"),
+        sqlite_where=sa.text("queued_for IS NOT NULL"),
     ),
+    # Also what is live, of an executor or as a list: no more than there are slots.
     sa.Index(
         "ix_run_to_sweep",
         "state",
         "deadline_at",
         "node_id",
+        "executor_id",
+        "scheduled_at",
         postgresql_where=sa.text("state IN ('dispatched', 'queued', 'running')"),
     ),
     sa.Index("ix_run_recent", "scheduled_at", "id", "executor_id"),
-    sa.Index("ix_run_by_state", "state", "scheduled_at", "id", "executor_id", "is_part"),
+    sa.Index("ix_run_by_state", "listed_as", "scheduled_at", "id", "executor_id", "is_part"),
     sa.Index("ix_run_of_job", "job_id", "scheduled_at", "id"),
     sa.Index(
         "ix_run_blocking",

@@ -93,7 +93,7 @@ def runs_overlapping(conn: sa.Connection, ids: Collection[int], *, from_at: int)
 def live_runs_of(conn: sa.Connection, executor_id: int) -> list[WaitedRun]:
     """The live runs of an executor, however long ago they were due."""
     wanted = sa.select(*_COLUMNS).where(run.c.executor_id == executor_id, IS_LIVE).limit(MAX_LIVE)
-    return _with_attempts(conn, conn.execute(reading(wanted, run, "ix_run_to_claim")).all())
+    return _with_attempts(conn, conn.execute(reading(wanted, run, "ix_run_to_sweep")).all())
 
 
 def run_waited(conn: sa.Connection, run_id: int) -> WaitedRun | None:

@@ -24,7 +24,7 @@ from tickwheel_admin.domain.workflows.states import StepRunKind, kind_of, place_
 from tickwheel_admin.store.calendars.calendars import based_on, read_calendars
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.index_hints import reading, unindexed
-from tickwheel_admin.store.database.run_conditions import IS_LIVE, IS_QUEUED
+from tickwheel_admin.store.database.run_conditions import IS_LIVE, queued_for
 from tickwheel_admin.store.database.tables import ALIVE, OF_WORKFLOW, job, pool, run, trigger
 from tickwheel_admin.store.executors.nodes import live_nodes_of
 from tickwheel_admin.store.forecast.workflows import measured_graphs, with_steps
@@ -77,11 +77,12 @@ def read_surroundings(
 def _open_runs(conn: sa.Connection, executor_ids: Collection[int]) -> list[Run]:
     """Live runs first, for they take slots; then the queued ones that are due first."""
     found: list[Run] = []
-    for condition in (IS_LIVE, IS_QUEUED):
+    for is_live in (True, False):
         for executor_id in sorted(executor_ids):
+            live = sa.and_(run.c.executor_id == executor_id, IS_LIVE)
             statement = (
                 sa.select(*SELECTED_RUN)
-                .where(run.c.executor_id == executor_id, condition)
+                .where(live if is_live else queued_for(executor_id))
                 .order_by(run.c.due_at)
                 .limit(MAX_OPEN_RUNS + 1 - len(found))
             )

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.jobs.job import Job
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.store.database.index_hints import unindexed
-from tickwheel_admin.store.database.run_conditions import IS_QUEUED
+from tickwheel_admin.store.database.run_conditions import queued_for
 from tickwheel_admin.store.database.tables import OF_WORKFLOW, job, job_revision, run
 from tickwheel_admin.store.jobs.jobs import JOB_COLUMNS, WITH_CONFIG, job_from_row
 
@@ -39,11 +39,7 @@ def inline_jobs_on(conn: sa.Connection, executor_id: int) -> list[Job]:
 def queued_run_ids(conn: sa.Connection, executor_id: int) -> Sequence[int]:
     """All runs of an executor that wait, by id."""
     return (
-        conn.execute(
-            sa.select(run.c.id)
-            .where(run.c.executor_id == executor_id, IS_QUEUED)
-            .order_by(run.c.id)
-        )
+        conn.execute(sa.select(run.c.id).where(queued_for(executor_id)).order_by(run.c.id))
         .scalars()
         .all()
     )

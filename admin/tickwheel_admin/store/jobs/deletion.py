@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.runs.run import TIMEOUT, WORKFLOW
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.index_hints import unindexed
-from tickwheel_admin.store.database.run_conditions import IS_LIVE, IS_QUEUED
+from tickwheel_admin.store.database.run_conditions import IS_LIVE, queued_for
 from tickwheel_admin.store.database.tables import ALIVE, executor, job, run, trigger
 from tickwheel_admin.store.jobs.jobs import ROUND
 from tickwheel_admin.store.jobs.secret_uses import forget_secret_uses
@@ -57,8 +57,7 @@ def unclaimed_runs(
     rows = conn.execute(
         sa.select(run.c.id)
         .where(
-            run.c.executor_id == executor_id,
-            IS_QUEUED,
+            queued_for(executor_id),
             run.c.job_id.in_(job_ids),
             run.c.attempt == 0,
         )
@@ -80,16 +79,15 @@ def delete_jobs(conn: sa.Connection, job_ids: Sequence[int], *, now: int) -> Non
 
 def waiting_runs(conn: sa.Connection, executor_id: int, *, limit: int) -> list[int]:
     """Ids of queued runs of the executor, also of those that wait for another try."""
-    waits = sa.and_(run.c.executor_id == executor_id, IS_QUEUED)
-    return list(conn.execute(sa.select(run.c.id).where(waits).limit(limit)).scalars())
+    return list(
+        conn.execute(sa.select(run.c.id).where(queued_for(executor_id)).limit(limit)).scalars()
+    )
 
 
 def runs_of_deleted_executors(conn: sa.Connection, *, limit: int) -> list[int]:
     """Ids of queued runs for which no node can come; one look-up for each deleted executor."""
     # Not EXISTS, which may be turned round: then all queued runs there are would be read.
-    first_at = sa.select(sa.func.min(run.c.due_at)).where(
-        run.c.executor_id == executor.c.id, IS_QUEUED
-    )
+    first_at = sa.select(sa.func.min(run.c.due_at)).where(queued_for(executor.c.id))
     deleted = sa.select(executor.c.id).where(
         executor.c.deleted_at != ALIVE, first_at.scalar_subquery().is_not(None)
     )

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.runs.run import LIVE
 from tickwheel_admin.store.database.index_hints import reading, unindexed
+from tickwheel_admin.store.database.run_conditions import IS_LIVE
 from tickwheel_admin.store.database.tables import ALIVE, job, run
 
 _LIVE_VALUES = sorted(state.value for state in LIVE)
@@ -121,7 +122,7 @@ def conditions_of(wanted: JobFilter, index: str | None) -> Iterable[sa.ColumnEle
         yield sa.func.replace(tags, f",{tag},", "") != tags
     if wanted.running:
         # At most as many runs are live as all nodes have slots.
-        yield job.c.id.in_(sa.select(run.c.job_id).where(run.c.state.in_(_LIVE_VALUES)))
+        yield job.c.id.in_(sa.select(run.c.job_id).where(IS_LIVE))
     if wanted.name_part:
         named = sa.func.lower(sa.bindparam("named", f"%{escaped(wanted.name_part)}%"))
         yield sa.func.lower(job.c.name).like(named, escape="\\")

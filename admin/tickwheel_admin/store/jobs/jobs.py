@@ -11,7 +11,8 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.input.job import config_from_json, config_to_json
 from tickwheel_admin.domain.jobs.job import Job, JobConfig
 from tickwheel_admin.store.database.batch import insert_rows
-from tickwheel_admin.store.database.run_conditions import IS_QUEUED
+from tickwheel_admin.store.database.index_hints import unindexed
+from tickwheel_admin.store.database.run_conditions import queued_for
 from tickwheel_admin.store.database.tables import ALIVE, job, job_revision, run
 from tickwheel_admin.store.jobs.scripts import add_sources
 from tickwheel_admin.store.jobs.secret_uses import (
@@ -33,7 +34,6 @@ JOB_COLUMNS = (
     job_revision.c.config,
 )
 WITH_CONFIG = sa.and_(job_revision.c.job_id == job.c.id, job_revision.c.revision == job.c.revision)
-_NEVER_CLAIMED = sa.and_(IS_QUEUED, run.c.attempt == 0)
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def unclaimed_runs_of_job(conn: sa.Connection, of: Job, *, limit: int) -> list[i
     """Ids of queued runs that were never claimed; reads what the executor has waiting."""
     rows = conn.execute(
         sa.select(run.c.id)
-        .where(run.c.executor_id == of.executor_id, run.c.job_id == of.id, _NEVER_CLAIMED)
+        .where(queued_for(of.executor_id), unindexed(run.c.job_id) == of.id, run.c.attempt == 0)
         .limit(limit)
     )
     return list(rows.scalars())

@@ -20,7 +20,7 @@ from tickwheel_admin.store.database.tables import job_node, node, run
 
 _COLUMNS = ("job_id", "node_id", "uses", "last_turn")
 _USES = sa.select(*(job_node.c[name] for name in _COLUMNS)).where(among(job_node.c.job_id, "jobs"))
-# By `ix_run_to_claim`: no more than the executor has slots.
+# By `ix_run_to_sweep`: an entry for each live run there is, a row for those of the executor.
 _LIVE_RUNS = reading(
     sa.select(run.c.job_id, run.c.node_id)
     .where(
@@ -31,7 +31,7 @@ _LIVE_RUNS = reading(
     )
     .distinct(),
     run,
-    "ix_run_to_claim",
+    "ix_run_to_sweep",
 )
 
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.runs.run import PUT_OFF_MS, Origin, RunState
 from tickwheel_admin.domain.triggers.trigger import TriggerState
 from tickwheel_admin.store.database.index_hints import reading
-from tickwheel_admin.store.database.run_conditions import IS_QUEUED
+from tickwheel_admin.store.database.run_conditions import queued_for
 from tickwheel_admin.store.database.tables import ALIVE, executor, job, node, run, trigger
 
 BATCH = 500  # rows that are looked up at once
@@ -197,7 +197,7 @@ def late_starts(
     """
     due = reading(
         sa.select(run.c.id)
-        .where(run.c.executor_id == executor_id, IS_QUEUED, run.c.due_at <= now + PUT_OFF_MS)
+        .where(queued_for(executor_id), run.c.due_at <= now + PUT_OFF_MS)
         .order_by(run.c.due_at, run.c.id)
         .limit(LATE_READ),
         run,

@@ -12,7 +12,12 @@ from tickwheel_admin.domain.executors.node import NodeState
 from tickwheel_admin.domain.runs.run import FAILURES, LIVE, Origin, Run, RunState
 from tickwheel_admin.domain.triggers.trigger import TriggerState
 from tickwheel_admin.store.database.index_hints import reading, unindexed
-from tickwheel_admin.store.database.run_conditions import IS_NO_PART, IS_QUEUED, STANDS_ALONE
+from tickwheel_admin.store.database.run_conditions import (
+    IS_NO_PART,
+    STANDS_ALONE,
+    listed_as,
+    queued_for,
+)
 from tickwheel_admin.store.database.scans import beyond
 from tickwheel_admin.store.database.tables import ALIVE, executor, job, node, run, trigger
 from tickwheel_admin.store.runs.queue_depth import COUNT_LIMIT, first_try_put_off
@@ -114,7 +119,7 @@ def _failures_in(
 ) -> list[FailedRun]:
     """Of one state. Up to `FAILURES_SCANNED` of other executors may lie between those in scope."""
     found: list[FailedRun] = []
-    lately = sa.and_(run.c.state == state.value, run.c.scheduled_at >= since, STANDS_ALONE)
+    lately = sa.and_(listed_as(state), run.c.scheduled_at >= since, STANDS_ALONE)
     scanned, size = 0, MAX_FAILED
     while scanned < FAILURES_SCANNED and len(found) < MAX_FAILED:
         entries = _newest_entries(conn, lately, limit=size)
@@ -124,7 +129,7 @@ def _failures_in(
             break
         last, scanned, size = entries[-1], scanned + size, CHUNK
         lately = sa.and_(
-            run.c.state == state.value,
+            listed_as(state),
             run.c.scheduled_at >= since,
             STANDS_ALONE,
             *beyond(last.scheduled_at, last.id, of=run.c.scheduled_at, newer=False),
@@ -159,7 +164,7 @@ def newest_successes(conn: sa.Connection, *, since: int) -> tuple[dict[int, int]
     """
     newest = reading(
         sa.select(run.c.executor_id, run.c.scheduled_at)
-        .where(run.c.state == RunState.SUCCEEDED.value, run.c.scheduled_at >= since, STANDS_ALONE)
+        .where(listed_as(RunState.SUCCEEDED), run.c.scheduled_at >= since, STANDS_ALONE)
         .order_by(run.c.scheduled_at.desc(), run.c.id.desc())
         .limit(MAX_SUCCESSES),
         run,
@@ -243,8 +248,7 @@ def long_running(
     Args:
         with_steps: also steps of workflows: rules about a job measure them.
     """
-    running = run.c.state == RunState.RUNNING.value
-    ids = _oldest_entries(conn, running, scope=scope, most=MAX_LIVE)
+    ids = _oldest_running(conn, scope=scope, most=MAX_LIVE)
     rows = conn.execute(
         sa.select(run.c.id, run.c.job_id, run.c.started_at, run.c.origin).where(
             run.c.id.in_(ids),
@@ -256,18 +260,16 @@ def long_running(
     return sorted(found, key=lambda each: (each.started_at, each.id))
 
 
-def _oldest_entries(
-    conn: sa.Connection, condition: sa.ColumnElement[bool], *, scope: Scope, most: int
-) -> list[int]:
-    """Ids of the oldest entries of a range of `ix_run_by_state`, read from it alone."""
+def _oldest_running(conn: sa.Connection, *, scope: Scope, most: int) -> list[int]:
+    """Ids of runs that run, by their instants; read from `ix_run_to_sweep` alone."""
     rows = conn.execute(
         reading(
             sa.select(run.c.id, run.c.executor_id)
-            .where(condition)
+            .where(listed_as(RunState.RUNNING))
             .order_by(run.c.scheduled_at, run.c.id)
             .limit(most if scope is None else SCANNED),
             run,
-            "ix_run_by_state",
+            "ix_run_to_sweep",
         )
     )
     return [row.id for row in rows if scope is None or row.executor_id in scope][:most]
@@ -421,8 +423,7 @@ def waiting_longest(
     due = reading(
         sa.select(*SELECTED_RUN)
         .where(
-            run.c.executor_id == executor_id,
-            IS_QUEUED,
+            queued_for(executor_id),
             run.c.due_at <= before,
         )
         .order_by(run.c.due_at, run.c.id)

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.runs.run import FAILURES
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.index_hints import reading
-from tickwheel_admin.store.database.run_conditions import STANDS_ALONE
+from tickwheel_admin.store.database.run_conditions import STANDS_ALONE, listed_as
 from tickwheel_admin.store.database.tables import job_failure, run
 
 MAX_FAILURES = 20_000  # of one state in one part of an hour that are looked at
@@ -34,13 +34,13 @@ class JobFailure:
 def count_failed_jobs(conn: sa.Connection, *, from_at: int, to_at: int) -> list[JobFailure]:
     """The jobs that failed within a time; reads at most `MAX_FAILURES` runs of each state."""
     newest: dict[int, JobFailure] = {}
-    for state in sorted(state.value for state in FAILURES):
+    for state in sorted(FAILURES):
         ids = list(
             conn.execute(
                 reading(
                     sa.select(run.c.id)
                     .where(
-                        run.c.state == state,
+                        listed_as(state),
                         run.c.scheduled_at >= from_at,
                         run.c.scheduled_at < to_at,
                     )

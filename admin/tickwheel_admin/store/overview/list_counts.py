@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.runs.run import FAILURES, LIVE, RunState
 from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.run_conditions import IS_LIVE, listed_as
 from tickwheel_admin.store.database.tables import run
 from tickwheel_admin.store.jobs.filters import JobFilter
 from tickwheel_admin.store.jobs.last_outcomes import last_outcomes
@@ -17,8 +18,6 @@ from tickwheel_admin.store.overview.job_failures import newest_failed_jobs
 MAX_LOOKED_AT = 1_000  # entries of each number
 
 COUNTED_HOURS_MS = 2 * 3_600_000  # failures before that are noted with their jobs
-
-_LIVE_VALUES = sorted(state.value for state in LIVE)
 
 
 class Number(NamedTuple):
@@ -53,13 +52,13 @@ def _counting(
     fits: sa.ColumnElement[bool] = run.c.fire_id.is_(None)
     if executors is not None:
         fits = sa.and_(fits, run.c.executor_id.in_(sorted(executors)))
-    newest = sa.select(sa.case((fits, 1), else_=0).label("fits")).where(run.c.state == state.value)
+    newest = sa.select(sa.case((fits, 1), else_=0).label("fits")).where(listed_as(state))
     if from_at is not None:
         newest = newest.where(run.c.scheduled_at >= from_at)
     if to_at is not None:
         newest = newest.where(run.c.scheduled_at < to_at)
     seen = (
-        reading(newest, run, "ix_run_by_state")
+        reading(newest, run, "ix_run_to_sweep" if state in LIVE else "ix_run_by_state")
         .order_by(run.c.scheduled_at.desc())
         .limit(MAX_LOOKED_AT)
         .subquery(f"seen_{state.value}")
@@ -73,8 +72,8 @@ def _counting(
 
 def count_running_jobs(conn: sa.Connection, executors: frozenset[int] | None) -> Number:
     """How many jobs have a live run, among 1,000 live runs."""
-    chosen = sa.select(run.c.job_id, run.c.executor_id).where(run.c.state.in_(_LIVE_VALUES))
-    rows = conn.execute(reading(chosen, run, "ix_run_by_state").limit(MAX_LOOKED_AT)).all()
+    chosen = sa.select(run.c.job_id, run.c.executor_id).where(IS_LIVE)
+    rows = conn.execute(reading(chosen, run, "ix_run_to_sweep").limit(MAX_LOOKED_AT)).all()
     jobs = {row.job_id for row in rows if executors is None or row.executor_id in executors}
     return Number(len(jobs), len(rows) == MAX_LOOKED_AT)
 
@@ -90,8 +89,8 @@ def count_failing_jobs(
     noted = newest_failed_jobs(conn, scope=None, scanned=MAX_LOOKED_AT, most=MAX_LOOKED_AT)
     candidates = {each.job_id for each in noted}
     capped = len(noted) == MAX_LOOKED_AT
-    for state in sorted(state.value for state in FAILURES):
-        newest = sa.select(run.c.job_id, run.c.scheduled_at).where(run.c.state == state)
+    for state in sorted(FAILURES):
+        newest = sa.select(run.c.job_id, run.c.scheduled_at).where(listed_as(state))
         rows = conn.execute(
             reading(newest, run, "ix_run_by_state")
             .order_by(run.c.scheduled_at.desc())

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.runs.run import LIVE, RunState
+from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.run_conditions import IS_LIVE, listed_as
 from tickwheel_admin.store.database.tables import ALIVE, admin, executor, job, run, trigger
 from tickwheel_admin.store.executors.admins import GONE_KEPT_MS
 
@@ -44,14 +45,13 @@ def count_live(conn: sa.Connection, *, scope: Iterable[int] | None) -> int:
 
     Whole fires, which hold no slot and whose shards are counted, are left out.
     """
-    live = sorted(state.value for state in LIVE)
-    holding = sa.and_(run.c.state.in_(live), run.c.node_id.is_not(None))
+    holding = sa.and_(IS_LIVE, run.c.node_id.is_not(None))
     return _count_up_to_limit(conn, holding, scope)
 
 
 def count_waiting(conn: sa.Connection, *, until: int, scope: Iterable[int] | None) -> int:
     """Queued runs whose instant has come, counted up to `COUNT_LIMIT`."""
-    waiting = sa.and_(run.c.state == RunState.QUEUED.value, run.c.scheduled_at <= until)
+    waiting = sa.and_(listed_as(RunState.QUEUED), run.c.scheduled_at <= until)
     return _count_up_to_limit(conn, waiting, scope)
 
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.pools.pool import OF_INSTALLATION, SlotPool
 from tickwheel_admin.store.database.edit_locks import lock_edits
 from tickwheel_admin.store.database.index_hints import reading
-from tickwheel_admin.store.database.run_conditions import IS_QUEUED
+from tickwheel_admin.store.database.run_conditions import queued_for
 from tickwheel_admin.store.database.tables import (
     ALIVE,
     OF_WORKFLOW,
@@ -185,8 +185,7 @@ def runs_waiting(conn: sa.Connection, pool_ids: Sequence[int], *, now: int) -> d
         some = reading(
             sa.select(run.c.id)
             .where(
-                run.c.executor_id == pair.executor_id,
-                IS_QUEUED,
+                queued_for(pair.executor_id),
                 run.c.pool_id == pair.pool_id,
                 run.c.due_at <= now,
             )

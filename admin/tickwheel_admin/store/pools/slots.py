@@ -17,7 +17,7 @@ from tickwheel_admin.domain.runs.run import LIVE, Move
 from tickwheel_admin.store.database.batch import insert_values, update_values
 from tickwheel_admin.store.database.expressions import among
 from tickwheel_admin.store.database.index_hints import reading
-from tickwheel_admin.store.database.run_conditions import IS_QUEUED
+from tickwheel_admin.store.database.run_conditions import IS_QUEUED, queued_for
 from tickwheel_admin.store.database.tables import ALIVE, pool, pool_use, run
 
 _IN_USE = (
@@ -42,9 +42,7 @@ _STANDINGS = sa.select(
     sa.cast(_IN_USE, sa.BigInteger).label("in_use"),
     _STILL_WAITS.label("still_waits"),
 )
-_OF_POOL_QUEUED = sa.and_(
-    run.c.executor_id == sa.bindparam("executor"), IS_QUEUED, run.c.pool_id == pool.c.id
-)
+_OF_POOL_QUEUED = sa.and_(queued_for(sa.bindparam("executor")), run.c.pool_id == pool.c.id)
 # With a limit: PostgreSQL would make a join of it that reads all that is queued.
 _FIRST_QUEUED = reading(
     sa.select(run.c.id).where(_OF_POOL_QUEUED).correlate(pool).limit(1), run, "ix_run_to_claim"

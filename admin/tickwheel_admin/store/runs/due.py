@@ -12,11 +12,11 @@ from tickwheel_admin.domain.pools.pool import NO_SLOTS_NEEDED
 from tickwheel_admin.store.database.clock import statement_began
 from tickwheel_admin.store.database.expressions import among
 from tickwheel_admin.store.database.index_hints import reading, unindexed
-from tickwheel_admin.store.database.run_conditions import IS_QUEUED
+from tickwheel_admin.store.database.run_conditions import queued_for
 from tickwheel_admin.store.database.tables import ALIVE, executor, run
 
 # Statements of the hot path are made once: making one costs more than SQLAlchemy's cache saves.
-_QUEUED = sa.and_(run.c.executor_id == executor.c.id, IS_QUEUED)
+_QUEUED = queued_for(executor.c.id)
 
 # Not min(): for several executors MariaDB reads all that is queued for it, and not the first only.
 _FIRST_DUE = reading(
@@ -50,20 +50,17 @@ PRIORITIES = range(1, 10)
 
 
 def queued_of_pool(pool: sa.ColumnElement[int], priority: int) -> sa.ColumnElement[bool]:
-    """Queued runs of an executor, in the order of `ix_run_to_claim` by their due instants.
+    """Beside `queued_for`: in the order of `ix_run_to_claim` by their due instants.
 
     With the priority, the index leads to those that are due, however many are parked or due later.
     """
-    return sa.and_(IS_QUEUED, run.c.pool_id == pool, run.c.priority == priority)
+    return sa.and_(run.c.pool_id == pool, run.c.priority == priority)
 
 
 def _workflow_of_executor(*conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
     return (
         reading(
-            sa.select(run.c.due_at)
-            .where(run.c.executor_id == executor.c.id, *conditions)
-            .correlate(executor)
-            .limit(1),
+            sa.select(run.c.due_at).where(_QUEUED, *conditions).correlate(executor).limit(1),
             run,
             "ix_run_to_claim",
         )
@@ -76,7 +73,7 @@ _NO_POOL = sa.literal(NO_SLOTS_NEEDED)
 # A look-up for each executor, whether it has nodes or not; more where workflows are queued.
 _WITH_WORKFLOWS = sa.select(executor.c.id).where(
     executor.c.deleted_at == ALIVE,
-    _workflow_of_executor(IS_QUEUED, run.c.pool_id == _NO_POOL),
+    _workflow_of_executor(run.c.pool_id == _NO_POOL),
     sa.or_(
         *(
             _workflow_of_executor(
@@ -106,8 +103,7 @@ def _claimable(*order: sa.Column[Any], due_at: sa.ColumnElement[Any]) -> sa.Sele
     return (
         sa.select(run.c.id, run.c.job_id, run.c.job_revision)
         .where(
-            run.c.executor_id == sa.bindparam("executor"),
-            IS_QUEUED,
+            queued_for(sa.bindparam("executor")),
             run.c.pool_id.is_(None),
             due_at <= sa.bindparam("now"),
         )
@@ -135,7 +131,7 @@ def oldest_of(priority: int, pool: sa.ColumnElement[int]) -> sa.Select[Any]:
     first = reading(
         sa.select(run.c.id, run.c.job_id, run.c.job_revision, run.c.priority, run.c.due_at)
         .where(
-            run.c.executor_id == sa.bindparam("executor"),
+            queued_for(sa.bindparam("executor")),
             queued_of_pool(pool, priority),
             run.c.due_at <= sa.bindparam("now"),
         )

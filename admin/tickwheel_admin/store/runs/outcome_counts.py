@@ -37,14 +37,14 @@ def count_outcomes(
     """
     start = (run.c.scheduled_at - run.c.scheduled_at % bucket_ms).label("start_at")
     statement = (
-        sa.select(start, run.c.executor_id, run.c.state, sa.func.count().label("runs"))
+        sa.select(start, run.c.executor_id, run.c.listed_as, sa.func.count().label("runs"))
         .where(
-            run.c.state.in_(sorted(state.value for state in _COUNTED)),
+            run.c.listed_as.in_(sorted(state.value for state in _COUNTED)),
             run.c.scheduled_at >= from_at,
             run.c.scheduled_at < to_at,
             STANDS_ALONE,
         )
-        .group_by(start, run.c.executor_id, run.c.state)
+        .group_by(start, run.c.executor_id, run.c.listed_as)
     )
     rows = conn.execute(reading(statement, run, "ix_run_by_state")).all()
     if not rows:
@@ -55,7 +55,7 @@ def count_outcomes(
     }
     counts = []
     for row in rows:
-        start_at, state = int(row.start_at), RunState(row.state)
+        start_at, state = int(row.start_at), RunState(row.listed_as)
         runs = row.runs - made_good.get((start_at, row.executor_id, state), 0)
         if runs > 0:
             counts.append(

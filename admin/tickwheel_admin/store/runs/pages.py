@@ -14,8 +14,9 @@ from typing import Annotated, Any
 import msgspec
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.runs.run import FAILURES, Origin, RunState
+from tickwheel_admin.domain.runs.run import FAILURES, LIVE, Origin, RunState
 from tickwheel_admin.store.database.index_hints import reading
+from tickwheel_admin.store.database.run_conditions import listed_as
 from tickwheel_admin.store.database.scans import beyond, merge_scans
 from tickwheel_admin.store.database.tables import run
 from tickwheel_admin.store.runs.lists import RunItem, read_items
@@ -278,8 +279,8 @@ def _keys(
         index = "ix_run_of_job"
         conditions.append(run.c.job_id == wanted.job_id)
     elif state is not None:
-        index = "ix_run_by_state"
-        conditions.append(run.c.state == state.value)
+        index = "ix_run_to_sweep" if state in LIVE else "ix_run_by_state"
+        conditions.append(listed_as(state))
     else:
         index = "ix_run_recent"
     if wanted.from_at is not None:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tickwheel_admin.domain.runs.run import PUT_OFF, PUT_OFF_MS
 from tickwheel_admin.store.database.index_hints import reading
-from tickwheel_admin.store.database.run_conditions import IS_QUEUED
+from tickwheel_admin.store.database.run_conditions import queued_for
 from tickwheel_admin.store.database.tables import executor, run
 
 COUNT_LIMIT = 1_000  # a longer queue counts as this many
@@ -23,7 +23,7 @@ class QueueDepth:
     since: int  # when the oldest of them could have started
 
 
-_OF_EXECUTOR = sa.and_(run.c.executor_id == executor.c.id, IS_QUEUED)
+_OF_EXECUTOR = queued_for(executor.c.id)
 _IDS: sa.BindParameter[int] = sa.bindparam("ids", expanding=True)
 _AT = sa.bindparam("now", type_=sa.BigInteger())
 _NEXT = sa.select(
@@ -64,8 +64,7 @@ def first_try_put_off(executor_id: int, *, now: int, most: int) -> sa.Select[int
     ahead = reading(
         sa.select(run.c.id, run.c.reason, run.c.tries)
         .where(
-            run.c.executor_id == executor_id,
-            IS_QUEUED,
+            queued_for(executor_id),
             run.c.due_at > now,
             run.c.due_at <= now + PUT_OFF_MS,
         )

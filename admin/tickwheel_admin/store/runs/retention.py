@@ -12,6 +12,7 @@ from tickwheel_admin.domain.runs.run import FINAL, WORKFLOW, Origin, RunState
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.expressions import among
 from tickwheel_admin.store.database.index_hints import unindexed
+from tickwheel_admin.store.database.run_conditions import listed_as
 from tickwheel_admin.store.database.tables import (
     job_node,
     node,
@@ -91,10 +92,10 @@ def remove_old_runs(conn: sa.Connection, *, older_than_ms: int, limit: int) -> i
     """
     until = now_ms(conn) - older_than_ms
     found: list[tuple[int, int]] = []  # id, lines of its log
-    for state in sorted(state.value for state in FINAL):  # each state is one range of the index
+    for state in sorted(FINAL):  # each state is one range of the index
         rows = conn.execute(
             sa.select(run.c.id, run.c.log_lines)
-            .where(run.c.state == state, run.c.scheduled_at < until, NOT_NEEDED)
+            .where(listed_as(state), run.c.scheduled_at < until, NOT_NEEDED)
             .order_by(run.c.scheduled_at)
             .limit(limit - len(found))
         )

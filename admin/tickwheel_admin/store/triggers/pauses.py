@@ -17,7 +17,7 @@ from tickwheel_admin.domain.pools.pool import NO_SLOTS_NEEDED
 from tickwheel_admin.store.database.clock import database_now, now_ms
 from tickwheel_admin.store.database.expressions import among
 from tickwheel_admin.store.database.index_hints import reading
-from tickwheel_admin.store.database.run_conditions import IS_QUEUED
+from tickwheel_admin.store.database.run_conditions import queued_for
 from tickwheel_admin.store.database.tables import executor, run, setting
 from tickwheel_admin.store.self_audit.periods import keep_pause
 
@@ -62,7 +62,7 @@ def read_pauses(conn: sa.Connection, executor_ids: Iterable[int] | None = None) 
 
 def _has_queued(which: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
     """One look-up in the index: mostly there are none."""
-    of_executor = sa.and_(run.c.executor_id == executor.c.id, IS_QUEUED, which)
+    of_executor = sa.and_(queued_for(executor.c.id), which)
     found = sa.select(run.c.id).where(of_executor).correlate(executor)
     return reading(found, run, "ix_run_to_claim").exists()
 

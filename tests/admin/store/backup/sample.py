@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from tickwheel_admin.store.backup.contents import columns_of
 from tickwheel_admin.store.backup.engines import one_transaction, snapshot
 from tickwheel_admin.store.backup.rows import read_batches, write_rows
 
@@ -35,7 +36,8 @@ SETTLED = {
 def sample_rows(table: sa.Table, *, count: int = 5) -> list[tuple[Any, ...]]:
     """Rows in the order of the primary key's numbers."""
     return [
-        tuple(_value(table, column, number) for column in table.c) for number in range(1, count + 1)
+        tuple(_value(table, column, number) for column in columns_of(table))
+        for number in range(1, count + 1)
     ]
 
 

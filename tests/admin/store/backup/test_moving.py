@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from tests.admin.store.backup.sample import contents, fill, sample_rows
 from tests.support.databases import KeptDatabase, sqlite_with_tables
-from tickwheel_admin.store.backup.contents import tables_of_move
+from tickwheel_admin.store.backup.contents import columns_of, tables_of_move
 from tickwheel_admin.store.backup.engines import one_transaction, snapshot
 from tickwheel_admin.store.backup.moving import (
     ARRIVED,
@@ -41,7 +41,7 @@ def change(source: str) -> Callable[[], DatabaseMove]:
             conn.execute(sa.update(t.run).where(t.run.c.id == 2).values(state="failed"))
             conn.execute(sa.delete(t.run).where(t.run.c.id.in_([1, 4])))
             conn.execute(sa.delete(t.run_log).where(t.run_log.c.run_id > 3))
-            names = list(t.run.c.keys())
+            names = [column.name for column in columns_of(t.run)]
             for number, row in enumerate(sample_rows(t.run, count=3), 101):
                 new = dict(zip(names, row, strict=True))
                 new |= {"id": number, "trigger_id": number, "job_id": number}

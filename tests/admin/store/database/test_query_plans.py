@@ -285,7 +285,7 @@ QUERIES = [
     Query(
         "nodes that run some jobs",
         lambda c, now: job_nodes.busy_nodes(c, [3, 40], executor_id=2),
-        ("ix_run_to_claim|ix_run_due|ix_run_by_state",),
+        ("ix_run_to_sweep",),
     ),
     Query(
         "uses of nodes that ended",
@@ -346,12 +346,12 @@ QUERIES = [
     Query(
         "runs of nodes that ended",
         lambda c, now: run_deadlines.live_runs_of_nodes(c, [3, 4], limit=500, now=now),
-        ("ix_run_to_sweep|ix_run_by_state",),
+        ("ix_run_to_sweep",),
     ),
     Query(
         "held runs of a node that is back",
         lambda c, now: run_deadlines.ask_about_held_runs(c, {3: [1_000_001], 4: []}, now=now),
-        ("ix_run_to_sweep|ix_run_by_state",),
+        ("ix_run_to_sweep",),
     ),
     Query(
         "open shards",
@@ -621,7 +621,7 @@ QUERIES = [
         lambda c, now: job_filters.job_ids(c, JobFilter(owner="team-7", tags=("night",))),
         ("ix_job_of_owner",),
     ),
-    of_runs("live runs", "ix_run_by_state", states=LIVE),
+    of_runs("live runs", "ix_run_to_sweep", states=LIVE),
     of_runs("runs of a job", "ix_run_of_job", job_id=7),
     of_runs("runs of a job, next page", "ix_run_of_job", PAGE, job_id=7),
     of_runs("failed runs of a job", "ix_run_of_job", PAGE, job_id=7, states=FAILURES),
@@ -741,7 +741,7 @@ QUERIES = [
     Query(
         "live runs that hold slots",
         lambda c, now: delayed_runs.live_runs_of(c, 1),
-        ("ix_run_to_claim|ix_run_due|ix_run_by_state",),
+        ("ix_run_to_sweep",),
     ),
     Query(
         "jobs of other executors in a pool",
@@ -794,7 +794,7 @@ QUERIES = [
     Query(
         "running jobs on a tab",
         lambda c, now: list_counts.count_running_jobs(c, frozenset({1, 2})),
-        ("ix_run_by_state|ix_run_to_sweep",),
+        ("ix_run_to_sweep",),
     ),
     Query(
         "failing jobs on a tab",
@@ -811,7 +811,7 @@ QUERIES = [
     Query(
         "views of a person", lambda c, now: saved_views.count_views(c, 7), ("uq_saved_view_name",)
     ),
-    of_jobs("running jobs", "ix_run_by_state|ix_run_to_sweep", running=True),
+    of_jobs("running jobs", "ix_run_to_sweep", running=True),
     Query(
         "triggers of jobs",
         lambda c, now: job_triggers.triggers_of_jobs(c, range(9)),
@@ -867,12 +867,12 @@ QUERIES = [
         lambda c, now: job_deletion.unclaimed_runs(
             c, executor_id=2, job_ids=range(1, 51), limit=500
         ),
-        ("ix_run_due|ix_run_to_claim|ix_run_by_state|ix_run_of_job",),
+        ("ix_run_due|ix_run_to_claim|ix_run_of_job",),
     ),
     Query(
         "waiting runs of an executor",
         lambda c, now: job_deletion.waiting_runs(c, 2, limit=500),
-        ("ix_run_due|ix_run_to_claim|ix_run_by_state",),
+        ("ix_run_due|ix_run_to_claim",),
     ),
     Query(
         "what waits for deleted executors",
@@ -882,12 +882,12 @@ QUERIES = [
     Query(
         "live runs of an executor",
         lambda c, now: job_deletion.unstopped_runs(c, 2, limit=500),
-        ("ix_run_due|ix_run_to_claim|ix_run_by_state|ix_run_to_sweep",),
+        ("ix_run_to_sweep",),
     ),
     Query(
         "live workflows of an executor",
         lambda c, now: job_deletion.unstopped_workflows(c, 2, limit=500),
-        ("ix_run_due|ix_run_to_claim|ix_run_by_state|ix_run_to_sweep",),
+        ("ix_run_to_sweep",),
     ),
     Query(
         "what waits at executors",
@@ -897,7 +897,7 @@ QUERIES = [
     Query(
         "what a node runs",
         lambda c, now: run_lists.live_items_of_node(c, 3, limit=200),
-        ("ix_run_by_state|ix_run_to_sweep",),
+        ("ix_run_to_sweep",),
     ),
     # Backfills.
     Query("open backfills", lambda c, now: backfills.open_backfills(c), ("ix_backfill_open",)),
@@ -1032,7 +1032,7 @@ QUERIES = [
     Query(
         "long running",
         lambda c, now: attention.long_running(c, started_before=now, scope=None),
-        ("ix_run_by_state",),
+        ("ix_run_to_sweep",),
     ),
     Query(
         "triggers in error",
@@ -1072,12 +1072,12 @@ QUERIES = [
     Query(
         "live",
         lambda c, now: overview.count_live(c, scope=None),
-        ("ix_run_by_state|ix_run_to_sweep",),
+        ("ix_run_to_sweep",),
     ),
     Query(
         "waiting",
         lambda c, now: overview.count_waiting(c, until=now, scope=frozenset({2})),
-        ("ix_run_by_state|ix_run_due",),
+        ("ix_run_by_state|ix_run_to_sweep",),
     ),
     Query(
         "start delays of some executors",
@@ -1097,7 +1097,7 @@ QUERIES = [
     Query(
         "what surrounds the jobs of a forecast",
         lambda c, now: forecasts.read_surroundings(c, [1, 2], JobConfigs()),
-        ("ix_run_due",),
+        ("ix_run_due|ix_run_to_claim",),
     ),
     Query(
         "jobs of a forecast with their last runs",

@@ -441,25 +441,35 @@ def upgrade() -> None:
         sa.Column("choice", LongText),
         sa.Column("error_id", Id),
         sa.Column("trace", sa.String(600)),
+        sa.Column(
+            "queued_for",
+            Id,
+            sa.Computed("CASE WHEN state = 'queued' THEN executor_id END", persisted=True),
+        ),
+        sa.Column(
+            "listed_as",
+            sa.String(16),
+            sa.Computed(f"CASE WHEN {UNFINISHED} THEN 'open' ELSE state END", persisted=True),
+        ),
         sa.UniqueConstraint("trigger_id", "scheduled_at", "shard_index", name="uq_run_fires_once"),
         sa.UniqueConstraint("job_id", "request_key", name="uq_run_requested_once"),
         indexes={
-            "ix_run_by_state": ["state", "scheduled_at", "id", "executor_id", "is_part"],
+            "ix_run_by_state": ["listed_as", "scheduled_at", "id", "executor_id", "is_part"],
             "ix_run_of_job": ["job_id", "scheduled_at", "id"],
             "ix_run_recent": ["scheduled_at", "id", "executor_id"],
         },
         short_indexes={
-            "ix_run_due": (["executor_id", "state", "due_at", "pool_id"], "state = 'queued'"),
-            "ix_run_to_claim": (
-                ["executor_id", "state", "pool_id", "priority", "due_at"],
+            "ix_run_to_sweep": (
+                ["state", "deadline_at", "node_id", "executor_id", "scheduled_at"],
                 UNFINISHED,
             ),
-            "ix_run_to_sweep": (["state", "deadline_at", "node_id"], UNFINISHED),
         },
         sparse_indexes={
             "ix_run_blocking": ["blocking_key", "scheduled_at", "id"],
+            "ix_run_due": ["queued_for", "due_at", "pool_id"],
             "ix_run_of_error": ["error_id", "scheduled_at", "id"],
             "ix_run_of_fire": ["fire_id", "shard_index"],
+            "ix_run_to_claim": ["queued_for", "pool_id", "priority", "due_at"],
         },
     )
     create_table(
