@@ -128,6 +128,7 @@ async def _fill_queue(database: Database, run_id: int, count: int) -> None:
     )
     row |= {"state": "queued", "node_id": None, "claim_token": None, "attempt": 0, "choice": None}
     row |= {"dispatched_at": None, "deadline_at": None}
+    row = {name: value for name, value in row.items() if tables.run.c[name].computed is None}
     copies = [(*(row | {"id": run_id * 100_000 + n}).values(),) for n in range(count)]
     await database.run(insert_values, tables.run, copies, columns=tuple(row))
 
