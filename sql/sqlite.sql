@@ -440,8 +440,7 @@ CREATE TABLE run (
     queued_for INTEGER GENERATED ALWAYS AS (CASE WHEN state = 'queued' THEN executor_id END) STORED,
     listed_as VARCHAR(16) GENERATED ALWAYS AS (CASE WHEN state IN ('dispatched', 'queued', 'running') THEN 'open' ELSE state END) STORED,
     PRIMARY KEY (id),
-    CONSTRAINT uq_run_fires_once UNIQUE (trigger_id, scheduled_at, shard_index),
-    CONSTRAINT uq_run_requested_once UNIQUE (job_id, request_key)
+    CONSTRAINT uq_run_fires_once UNIQUE (trigger_id, scheduled_at, shard_index)
 );
 
 CREATE INDEX ix_run_blocking ON run (blocking_key, scheduled_at, id) WHERE blocking_key IS NOT NULL;
@@ -461,6 +460,8 @@ CREATE INDEX ix_run_recent ON run (scheduled_at, id, executor_id);
 CREATE INDEX ix_run_to_claim ON run (queued_for, pool_id, priority, due_at) WHERE queued_for IS NOT NULL;
 
 CREATE INDEX ix_run_to_sweep ON run (state, deadline_at, node_id, executor_id, scheduled_at);
+
+CREATE UNIQUE INDEX uq_run_requested_once ON run (job_id, request_key) WHERE request_key IS NOT NULL;
 
 CREATE TABLE run_span (
     run_id INTEGER NOT NULL,

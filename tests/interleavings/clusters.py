@@ -95,17 +95,24 @@ class Cluster(ABC):
     @contextmanager
     def without_unique(self, table: str, name: str, columns: Sequence[str]) -> Iterator[None]:
         """Do without a unique key."""
+        index = next((i for i in metadata.tables[table].indexes if i.name == name), None)
         with self.quiet.engine.begin() as conn:
-            conn.exec_driver_sql(f"ALTER TABLE {table} DROP {self._unique} {name}")
+            if index is not None:
+                index.drop(conn)
+            else:
+                conn.exec_driver_sql(f"ALTER TABLE {table} DROP {self._unique} {name}")
         self.await_applied()
         try:
             yield
         finally:
             self.begin(self._random)
             with self.quiet.engine.begin() as conn:
-                conn.exec_driver_sql(
-                    f"ALTER TABLE {table} ADD CONSTRAINT {name} UNIQUE ({', '.join(columns)})"
-                )
+                if index is not None:
+                    index.create(conn)
+                else:
+                    conn.exec_driver_sql(
+                        f"ALTER TABLE {table} ADD CONSTRAINT {name} UNIQUE ({', '.join(columns)})"
+                    )
             self.await_applied()
 
     def begin(self, random: Random) -> None:

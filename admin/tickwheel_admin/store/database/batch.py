@@ -211,12 +211,20 @@ def _insert_statement(
                 else [_itself(quote, table, key[0])]
             )
             sql += f" ON DUPLICATE KEY UPDATE {', '.join(pairs)}"
-        elif replace:
-            pairs = [f"{quote(c)} = excluded.{quote(c)}" for c in written]
-            sql += f" ON CONFLICT ({', '.join(map(quote, key))}) DO UPDATE SET {', '.join(pairs)}"
         else:
-            sql += f" ON CONFLICT ({', '.join(map(quote, key))}) DO NOTHING"
+            sql += f" ON CONFLICT ({', '.join(map(quote, key))}){_part_of(dialect, table, key)}"
+            pairs = [f"{quote(c)} = excluded.{quote(c)}" for c in written]
+            sql += f" DO UPDATE SET {', '.join(pairs)}" if replace else " DO NOTHING"
     return sa.text(sql)
+
+
+def _part_of(dialect: str, table: sa.Table, key: tuple[str, ...]) -> str:
+    """The condition of a unique index that holds some rows only: a conflict has to name it."""
+    for index in table.indexes:
+        if index.unique and tuple(index.columns.keys()) == key:
+            condition = index.dialect_options[dialect]["where"]
+            return "" if condition is None else f" WHERE {condition.text}"
+    return ""
 
 
 def _itself(quote: Any, table: sa.Table, column: str) -> str:

@@ -508,9 +508,16 @@ run = _table(
         ),
     ),
     sa.UniqueConstraint("trigger_id", "scheduled_at", "shard_index", name="uq_run_fires_once"),
-    sa.UniqueConstraint("job_id", "request_key", name="uq_run_requested_once"),
     # PostgreSQL rewrites a row's entries in all indexes with each move, so these hold only runs
-    # that wait, or have not ended (conditions that use them: store.database.run_conditions).
+    # that were asked for, wait, or have not ended (store.database.run_conditions).
+    sa.Index(
+        "uq_run_requested_once",
+        "job_id",
+        "request_key",
+        unique=True,
+        postgresql_where=sa.text("request_key IS NOT NULL"),
+        sqlite_where=sa.text("request_key IS NOT NULL"),
+    ),
     sa.Index(
         "ix_run_to_claim",
         "queued_for",

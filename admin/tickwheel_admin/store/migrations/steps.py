@@ -29,11 +29,13 @@ def create_table(
     indexes: Mapping[str, Sequence[str]] | None = None,
     sparse_indexes: Mapping[str, Sequence[str]] | None = None,
     short_indexes: Mapping[str, tuple[Sequence[str], str]] | None = None,
+    sparse_keys: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Create what is missing of a table and its indexes (name to columns).
 
     Sparse ones leave rows out whose first column is NULL, where the database can do that; short
-    ones hold only rows for which a condition is true, on PostgreSQL.
+    ones hold only rows for which a condition is true, on PostgreSQL. Sparse keys are unique, and
+    leave rows out whose last column is NULL.
     """
     if not sa.inspect(op.get_bind()).has_table(name):
         op.create_table(name, *parts, **_OPTIONS)
@@ -46,6 +48,17 @@ def create_table(
             filled = sa.text(f"{columns[0]} IS NOT NULL")
             op.create_index(
                 index, name, list(columns), postgresql_where=filled, sqlite_where=filled
+            )
+    for index, columns in (sparse_keys or {}).items():
+        if index not in present:
+            filled = sa.text(f"{columns[-1]} IS NOT NULL")
+            op.create_index(
+                index,
+                name,
+                list(columns),
+                unique=True,
+                postgresql_where=filled,
+                sqlite_where=filled,
             )
     for index, (columns, condition) in (short_indexes or {}).items():
         if index not in present:

@@ -93,6 +93,21 @@ def test_duplicates_are_left_alone(database: Database) -> None:
     assert [(row.id, row.message) for row in stored] == [(1, "first"), (3, None)]
 
 
+def test_duplicates_are_left_alone_where_the_key_leaves_rows_out(database: Database) -> None:
+    key = ("job_id", "request_key")
+    first = queued_run(1, request_key="a", message="first")
+    again = queued_run(2, request_key="a", message="second")
+    without = [queued_run(number, request_key=None) for number in (3, 4)]
+    for rows in ([first], [again, *without]):
+        database.run_sync(
+            insert_rows, tables.run, rows, columns=RUN_COLUMNS, ignore_duplicates_of=key
+        )
+
+    stored = database.read_sync(all_runs)
+
+    assert [(row.id, row.message) for row in stored] == [(1, "first"), (3, None), (4, None)]
+
+
 def test_duplicates_are_replaced(database: Database) -> None:
     attempt = {"run_id": 1, "attempt": 1, "state": "lost", "log_lines": 0}
     for state in ("lost", "failed"):

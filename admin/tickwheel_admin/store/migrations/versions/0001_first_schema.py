@@ -452,7 +452,6 @@ def upgrade() -> None:
             sa.Computed(f"CASE WHEN {UNFINISHED} THEN 'open' ELSE state END", persisted=True),
         ),
         sa.UniqueConstraint("trigger_id", "scheduled_at", "shard_index", name="uq_run_fires_once"),
-        sa.UniqueConstraint("job_id", "request_key", name="uq_run_requested_once"),
         indexes={
             "ix_run_by_state": ["listed_as", "scheduled_at", "id", "executor_id", "is_part"],
             "ix_run_of_job": ["job_id", "scheduled_at", "id"],
@@ -471,6 +470,7 @@ def upgrade() -> None:
             "ix_run_of_fire": ["fire_id", "shard_index"],
             "ix_run_to_claim": ["queued_for", "pool_id", "priority", "due_at"],
         },
+        sparse_keys={"uq_run_requested_once": ["job_id", "request_key"]},
     )
     create_table(
         "backfill",
