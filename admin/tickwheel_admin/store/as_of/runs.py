@@ -113,23 +113,28 @@ def _noted(conn: sa.Connection, scope: PastScope, at: int) -> tuple[list[PastRun
 def _open(conn: sa.Connection, scope: PastScope, at: int) -> tuple[list[PastRun], bool]:
     """Those that have not ended to this day, and whose instant is not near."""
     far = sa.or_(run.c.scheduled_at < at - SHORT_MS, run.c.scheduled_at > at + EARLY_MS)
-    newest = (
-        sa.select(run.c.id)
-        .where(run.c.listed_as == OPEN, far)
-        .order_by(run.c.scheduled_at.desc(), run.c.id.desc())
-        .limit(MAX_SCANNED)
-    )
+    floor = conn.execute(
+        _open_in_order(scope, [run.c.scheduled_at], far).offset(MAX_SCANNED).limit(1)
+    ).scalar_one_or_none()
+    # What was written later is told apart by the database: of a long queue that is nearly all.
+    wanted = _open_in_order(scope, _COLUMNS, far).where(run.c.created_at <= at)
+    if floor is not None:
+        wanted = wanted.where(run.c.scheduled_at > floor)
+    if scope.job_id is not None:
+        wanted = wanted.where(unindexed(run.c.job_id) == scope.job_id)
+    rows = conn.execute(wanted.limit(COUNT_LIMIT + 1)).all()
+    found = [each for each in map(_past_run, rows) if each.was_there(at)]
+    return found, floor is not None or len(rows) > COUNT_LIMIT
+
+
+def _open_in_order(
+    scope: PastScope, columns: Sequence[Any], far: sa.ColumnElement[bool]
+) -> sa.Select[Any]:
+    statement = sa.select(*columns).where(run.c.listed_as == OPEN, far)
     if scope.executors is not None:
-        newest = newest.where(unindexed(run.c.executor_id).in_(sorted(scope.executors)))
-    ids = list(conn.execute(reading(newest, run, "ix_run_by_state")).scalars())
-    found: list[PastRun] = []
-    for first in range(0, len(ids), IDS_PER_STATEMENT):
-        for each in runs_of_ids(conn, ids[first : first + IDS_PER_STATEMENT]):
-            if each.was_there(at) and scope.job_id in (None, each.job_id):
-                found.append(each)
-        if len(found) > COUNT_LIMIT:
-            break
-    return found, len(ids) >= MAX_SCANNED or len(found) > COUNT_LIMIT
+        statement = statement.where(unindexed(run.c.executor_id).in_(sorted(scope.executors)))
+    ordered = statement.order_by(run.c.scheduled_at.desc(), run.c.id.desc())
+    return reading(ordered, run, "ix_run_by_state")
 
 
 def failed_between(
