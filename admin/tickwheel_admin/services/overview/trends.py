@@ -34,7 +34,7 @@ from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.jobs.filters import JobFilter, job_ids
 from tickwheel_admin.store.jobs.jobs import get_job
-from tickwheel_admin.store.runs.job_trends import job_bucket
+from tickwheel_admin.store.runs.job_trends import jobs_bucket
 from tickwheel_admin.store.runs.stats import RunStat
 
 DAY_MS = 24 * HOUR_MS
@@ -152,7 +152,7 @@ class TrendFigures:
             raise not_found()
         actor.require(Permission.VIEW, job.executor_id)
         buckets = [
-            job_bucket(conn, job_id, start, end, whole=WHOLE, counted=COUNTED)
+            jobs_bucket(conn, [job_id], start, end, whole=WHOLE, counted=COUNTED)
             for start, end in itertools.pairwise(bounds)
         ]
         whole = added(bounds[0], bounds[-1], buckets)
@@ -174,11 +174,7 @@ class TrendFigures:
         whole = min(WHOLE, max(MIN_TAG_RUNS, TAG_RUNS // max(cells, 1)))
 
         def read(conn: sa.Connection, start: int, end: int) -> TrendBucket:
-            parts = [
-                job_bucket(conn, each, start, end, whole=whole, counted=TAG_COUNTED)
-                for each in jobs
-            ]
-            return added(start, end, parts)
+            return jobs_bucket(conn, jobs, start, end, whole=whole, counted=TAG_COUNTED)
 
         # One read each, so that nobody else waits for all of them.
         buckets = [

@@ -1088,8 +1088,8 @@ QUERIES = [
     ),
     Query(
         "runs of a job over a time",
-        lambda c, now: job_trends.job_bucket(
-            c, 1, now - 7 * 86_400_000, now, whole=500, counted=20_000
+        lambda c, now: job_trends.jobs_bucket(
+            c, [1, 2], now - 7 * 86_400_000, now, whole=500, counted=20_000
         ),
         ("ix_run_of_job", "primary"),
     ),
