@@ -183,17 +183,21 @@ class Hunt:
         return bool(new)
 
     def _learn_forms(self, route: Route, page: str) -> None:
-        path = build(route, self.learned[route], None, ids=self.own, headers={}).path.decode()
-        for form in forms_in(page, path):
+        forms = list(forms_in(page, self._address(route)))
+        addresses = [(each, self._address(each)) for each in self.routes] if forms else []
+        for form in forms:
             target = form.action.partition("?")[0]
-            for each in self.routes:
-                made = build(each, self.learned[each], None, ids=self.own, headers={})
-                if (each.method, made.path.decode()) != (form.method, target):
+            for each, address in addresses:
+                if (each.method, address) != (form.method, target):
                     continue
                 if form.method == "GET":
                     self.learned[each].query |= dict.fromkeys(form.values)
                 elif form.values not in self.learned[each].forms:
                     self.learned[each].forms.append(form.values)
+
+    def _address(self, route: Route) -> str:
+        made = build(route, self.learned[route], None, ids=self.own, headers={})
+        return made.path.decode()
 
     async def run(self, *, seed: int, per_route: int) -> None:
         """One slice of all that can be asked."""
