@@ -44,7 +44,7 @@ RUN_AXE = """async ([only, part]) => {
     'contrast': {runOnly: ['color-contrast']},
     'all but contrast': {runOnly: all, rules: {'color-contrast': {enabled: false}}},
   };
-  // Only what is wrong is read: a selector for each thing that is right takes a quarter of the time.
+  // Only what is wrong is read. Selectors of what is right would take a quarter of the time.
   const told = {preload: false, resultTypes: ['violations'], selectors: false, iframes: false};
   const found = await axe.run(part ?? document, {...options[only], ...told});
   return found.violations.map(v => `${v.id}: ` + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) +
