@@ -471,13 +471,14 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
             what="the job and the workflow that a node declares in its code",
         )
         of_jobs = "SELECT name FROM alarm_rule WHERE job_id IS NOT NULL ORDER BY name"
-        assert demo.query(of_jobs) == [("failed",), ("slow",)]
+        assert demo.query(of_jobs) == [("exported in time",), ("failed",), ("slow",)]
         listed = "SELECT name FROM job WHERE deleted_at = 0 ORDER BY name"  # steps' jobs are not
         assert [name for (name,) in demo.query(listed)] == [
             "archive-orders", "close-day", "copy-archive", "count-words", "disk-space",
             "find-primes", "flaky", "import-orders", "kernel", "mail-digest", "mail-invoices",
-            "minutely-cleanup", "monthly-sales", "morning-prices", "old-exports", "ping-console",
-            "poll-feeds", "price-list", "price-round", "quick", "read-ledger", "rebuild-index",
+            "minutely-cleanup", "monthly-sales", "morning-prices", "nightly-archive",
+            "old-exports", "ping-console", "poll-feeds", "price-list", "price-round", "quick",
+            "read-ledger", "rebuild-index",
             "refresh-customer", "send-newsletter", "slow-report", "statements", "stock-sync",
             "stocktaking", "sync-export", "sync-orders", "train-model", "warm-cache",
             "weekly-figures",
@@ -532,7 +533,7 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
     with again.process:
         again.process.wait_for_line(r"reset-password admin", timeout_seconds=60)
         assert not re.search(ONE_TIME, again.process.output())
-        assert again.query("SELECT count(*) FROM job WHERE deleted_at = 0") == [(33,)]
+        assert again.query("SELECT count(*) FROM job WHERE deleted_at = 0") == [(34,)]
         assert again.query("SELECT max(id) FROM run") >= runs
         wait_until(
             lambda: again.query("SELECT id FROM node WHERE state = 'live'"), what="a live node"

@@ -31,6 +31,7 @@ from tests.admin.kit.routes import COMMON, Caller, Ids, callers, two_executors
 from tests.admin.kit.served import Served, config_in, services_over
 from tickwheel_admin.app import create_app
 from tickwheel_admin.services.users.throttle import LoginThrottle
+from tickwheel_admin.store.backup.contents import columns_of
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.tables import metadata
 from tickwheel_admin.store.triggers.planning import ensure_buckets
@@ -105,7 +106,7 @@ class Snapshot:
     async def take(self) -> None:
         def read(conn: sa.Connection) -> None:
             for table in self._tables:
-                rows = conn.execute(sa.select(table)).mappings()
+                rows = conn.execute(sa.select(*columns_of(table))).mappings()
                 self._rows[table.name] = [dict(row) for row in rows]
 
         await self._database.read(read)

@@ -22,6 +22,7 @@ from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.services.users.logins import NewSession
 from tickwheel_admin.store.alarms.alarms import insert_alarms
 from tickwheel_admin.store.alarms.outbox import add_notifications
+from tickwheel_admin.store.backup.contents import columns_of
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes
@@ -307,7 +308,12 @@ class Rewind:
         for name in changed:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute(f'DELETE FROM main."{name}"')
-            self._db.execute(f'INSERT INTO main."{name}" SELECT * FROM before."{name}"')
+            # The database computes some from others, and takes none for them.
+            known = columns_of(tables.metadata.tables[name])
+            columns = ", ".join(f'"{column.name}"' for column in known)
+            self._db.execute(
+                f'INSERT INTO main."{name}" ({columns}) SELECT {columns} FROM before."{name}"'
+            )
             self._db.execute("COMMIT")
         self._version = self._read_version()
 
