@@ -18,7 +18,7 @@ from tickwheel_admin.store.database.tables import ALIVE, deadline_forecast, exec
 # Name of the setting: when the deadlines of executors are to be forecast again, UTC ms.
 TURNS = "deadline_forecasts"
 
-MAX_STANDING = 1_000  # warnings that are read at once
+MAX_STANDING = 10_000  # warnings that are read at once; an open alarm beyond them would end
 MAX_SCORED = 5_000  # the newest, that a score rests on
 LOOKED_AT_ONCE = 500
 
