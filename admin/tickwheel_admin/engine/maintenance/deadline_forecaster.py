@@ -58,7 +58,7 @@ log = structlog.get_logger(__name__)
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 AGAIN_MS = 10 * MINUTE_MS  # so often an executor's deadlines are forecast
 NEAR_MS = 5 * MINUTE_MS  # and so often while one that may be missed is near
-NOTHING_MS = HOUR_MS  # so soon again one is looked at that has no deadlines, or too many jobs
+TOO_MANY_MS = HOUR_MS  # so soon again one is looked at that has too many jobs
 CLAIMED_MS = 15 * MINUTE_MS  # so long others leave it to whoever took it
 MAX_REST_MS = 2 * HOUR_MS
 WORK_PER_REST = 10  # forecasts take one part in so many of a core
@@ -119,7 +119,7 @@ class DeadlineForecaster(Loop):
             read = await self._situations.read([executor_id], scope=None)
         except InvalidInput:
             log.warning("deadlines.too_many_jobs", executor_id=executor_id)
-            return NOTHING_MS
+            return TOO_MANY_MS
         situation = read.situation
         named = {rule.limits.calendar for rule in rules}
         calendars = await self._store.read(
@@ -156,8 +156,6 @@ class DeadlineForecaster(Loop):
             jobs = sorted({names.get(each.job_id, "") for each in warned})
             log.info("deadlines.warned", executor_id=executor_id, jobs=", ".join(jobs[:10]))
         self._events.publish(ALARMS)
-        if not records:
-            return NOTHING_MS
         near = any(
             each.verdict in _MAY_BE_MISSED and each.at - each.made_at <= HOUR_MS for each in records
         )

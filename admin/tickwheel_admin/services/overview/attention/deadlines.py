@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.alarms.alarm import Told
@@ -16,7 +20,7 @@ from tickwheel_admin.services.overview.attention.concern import (
 )
 from tickwheel_admin.store.alarms.rules import rules_by_id
 from tickwheel_admin.store.forecast.deadline_forecasts import standing_warnings
-from tickwheel_admin.store.overview.alarm_facts import alarmed_jobs
+from tickwheel_admin.store.overview.alarm_facts import alarmed_jobs, first_successes
 from tickwheel_admin.store.overview.attention import Scope
 
 HOUR_MS = 3_600_000
@@ -24,6 +28,7 @@ HORIZON_MS = 12 * HOUR_MS  # so far ahead deadlines are forecast
 FRESH_MS = 3 * HOUR_MS  # an older forecast does not count any more
 # After a deadline, so long its warning stands unless it is known what became of it.
 SETTLE_MS = 600_000
+LOOKED_AT_ONCE = 200  # warnings whose jobs are asked for a success
 
 
 def deadline_warnings(
@@ -33,10 +38,7 @@ def deadline_warnings(
     records = standing_warnings(
         conn, scope, since=now - SETTLE_MS, until=now + HORIZON_MS, made_since=now - FRESH_MS
     )
-    next_of_job: dict[int, DeadlineRecord] = {}
-    for each in records:
-        next_of_job.setdefault(each.job_id, each)
-    wanted = list(next_of_job.values())[:most]
+    wanted = list(islice(_not_met(conn, records, now=now), most))
     rules = rules_by_id(conn, {each.rule_id for each in wanted})
     jobs = alarmed_jobs(conn, [each.job_id for each in wanted])
     found = []
@@ -59,6 +61,28 @@ def deadline_warnings(
             )
         )
     return found
+
+
+def _not_met(
+    conn: sa.Connection, records: Sequence[DeadlineRecord], *, now: int
+) -> Iterator[DeadlineRecord]:
+    """The next deadline of each job that no success has met since it was forecast."""
+    seen: set[int] = set()
+    for first in range(0, len(records), LOOKED_AT_ONCE):
+        some = records[first : first + LOOKED_AT_ONCE]
+        jobs_since: dict[int, set[int]] = defaultdict(set)
+        for each in some:
+            jobs_since[each.since].add(each.job_id)
+        met = {
+            (since, job_id)
+            for since, job_ids in jobs_since.items()
+            if since <= now
+            for job_id in first_successes(conn, sorted(job_ids), since=since, until=now)
+        }
+        for each in some:
+            if (each.since, each.job_id) not in met and each.job_id not in seen:
+                seen.add(each.job_id)
+                yield each
 
 
 def _told(record: DeadlineRecord, rule: AlarmRule, job_name: str) -> Told:
