@@ -19,6 +19,7 @@ HOUR_MS = 3_600_000
 MOST_LANES = 60
 MOST_ROWS = 6  # of bars that overlap in one lane; what is beyond shares the last
 ROW_HEIGHT, BAR_HEIGHT = 15, 11
+LANE_BORDER = 1
 LEAST_WIDTH = 0.4  # per cent: a short run must be seen
 IN_DANGER = (DeadlineVerdict.MISSED, DeadlineVerdict.AT_RISK)
 _TICKS = ((9, 1), (18, 2), (27, 3), (48, 6))  # up to so many hours, one each so many
@@ -44,7 +45,9 @@ class PlanMark:
     slow_width: float  # behind the bar, up to its slow end; 0: there is none
     y: int
     run_id: int | None
+    parent_run_id: int | None  # of a run that is over
     after_job_id: int | None
+    asked_at: int  # when it was or will be asked for
     symbol: str
     is_critical: bool  # a deadline in danger waits for it
 
@@ -69,10 +72,26 @@ class PlanLane:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanLink:
+    """A line from the end of a run to the start of one that follows it in another lane.
+
+    `y` counts from the top of the first lane.
+    """
+
+    from_x: float
+    from_y: int
+    x: float
+    y: int
+    is_critical: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnLanes:
     """All lanes, and the axis above them."""
 
     lanes: tuple[PlanLane, ...]
+    links: tuple[PlanLink, ...]
+    height: int  # of all lanes
     more: int  # lanes that are not drawn
     ticks: tuple[tuple[float, int], ...]  # position, instant
     now_x: float
@@ -103,8 +122,11 @@ def drawn_lanes(found: ExecutorPlan, *, by_node: bool) -> DrawnLanes:
     lanes.sort(key=lambda lane: (not any(each.is_in_danger for each in lane.deadlines),
                                  not any(mark.is_critical for mark in lane.marks),
                                  _first(lane, found.now), lane.key))  # fmt: skip
+    shown = lanes[:MOST_LANES]
     return DrawnLanes(
-        lanes=tuple(lanes[:MOST_LANES]),
+        lanes=tuple(shown),
+        links=_links(shown),
+        height=sum(lane.height + LANE_BORDER for lane in shown),
         more=max(0, len(lanes) - MOST_LANES),
         ticks=_ticks(begin, end),
         now_x=_x(found.now, begin, end),
@@ -152,7 +174,9 @@ def _past_mark(run: EndedRun, begin: int, end: int) -> PlanMark:
         slow_width=0,
         y=0,
         run_id=run.id,
+        parent_run_id=run.parent_run_id,
         after_job_id=None,
+        asked_at=run.scheduled_at,
         symbol=_SYMBOLS.get(run.state, ""),
         is_critical=False,
     )
@@ -173,7 +197,9 @@ def _mark(bar: PlanBar, begin: int, end: int, *, is_critical: bool) -> PlanMark:
         slow_width=max(0, round(slow - x - width, 2)),
         y=0,
         run_id=bar.run_id,
+        parent_run_id=None,
         after_job_id=bar.after_job_id,
+        asked_at=bar.due_at,
         symbol="",
         is_critical=is_critical,
     )
@@ -200,6 +226,45 @@ def _lane(key: int, marks: Sequence[PlanMark], deadlines: Sequence[DeadlineMark]
 
 def _at_row(mark: PlanMark, row: int) -> PlanMark:
     return replace(mark, y=9 + row * ROW_HEIGHT)
+
+
+def _links(lanes: Sequence[PlanLane]) -> tuple[PlanLink, ...]:
+    """From each run to the ones that follow it; a predicted one follows the run of that job that
+    ends next to when it is asked for.
+    """
+    placed: list[tuple[int, int, PlanMark]] = []  # lane, middle of the bar, bar
+    top = 0
+    for place, lane in enumerate(lanes):
+        top += LANE_BORDER
+        placed += [(place, top + mark.y + BAR_HEIGHT // 2, mark) for mark in lane.marks]
+        top += lane.height
+    of_run = {each[2].run_id: each for each in placed if each[2].run_id is not None}
+    of_job: defaultdict[int, list[tuple[int, int, PlanMark]]] = defaultdict(list)
+    for each in placed:
+        if each[2].end_at is not None:
+            of_job[each[2].job_id].append(each)
+    found = []
+    for place, y, mark in placed:
+        if mark.after_job_id is not None:
+            parent = min(
+                of_job[mark.after_job_id],
+                key=lambda each: abs((each[2].end_at or 0) - mark.asked_at),
+                default=None,
+            )
+        else:
+            parent = None if mark.parent_run_id is None else of_run.get(mark.parent_run_id)
+        if parent is not None and parent[0] != place:
+            _, from_y, before = parent
+            found.append(
+                PlanLink(
+                    from_x=round(before.x + before.width, 2),
+                    from_y=from_y,
+                    x=mark.x,
+                    y=y,
+                    is_critical=before.is_critical and mark.is_critical,
+                )
+            )
+    return tuple(found)
 
 
 def _ticks(begin: int, end: int) -> tuple[tuple[float, int], ...]:

@@ -167,6 +167,30 @@ def test_lanes_lie_where_their_time_is() -> None:
     assert drawn.ticks[0] == (0, NOW - 2 * HOUR_MS) or drawn.ticks[0] == (20, NOW)
 
 
+def test_a_line_leads_from_a_run_to_the_one_that_follows_it() -> None:
+    found = crowded_plan()
+    [load] = [run for run in found.plan.bars if run.job_id == 3]
+    over = replace(found.past[0], id=990, job_id=1)
+    child = replace(over, id=991, job_id=5, parent_run_id=990, started_at=over.ended_at)
+    found = replace(found, past=(over, child))
+    drawn = drawn_lanes(found, by_node=False)
+    tops = {}
+    top = 0
+    for lane in drawn.lanes:
+        tops[lane.key] = top
+        top += lane.height + 1
+    assert drawn.height == top
+    lines = {(line.from_x, line.x): line for line in drawn.links}
+    assert len(lines) == 2, "only these two follow another run"
+    line = lines[75, 75]
+    assert (line.is_critical, load.end_at) == (True, NOW + 330 * 60_000)
+    assert tops[3] < line.from_y < tops[3] + drawn.lanes[1].height
+    assert tops[4] < line.y < tops[4] + drawn.lanes[0].height
+    past = next(each for each in drawn.links if not each.is_critical)
+    assert tops[1] < past.from_y < past.y
+    assert drawn_lanes(found, by_node=True).links == (), "one node has one lane"
+
+
 def test_bars_that_overlap_stand_below_each_other() -> None:
     lane = max(
         drawn_lanes(crowded_plan(slots=3), by_node=True).lanes, key=lambda each: len(each.marks)
