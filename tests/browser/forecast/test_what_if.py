@@ -55,6 +55,15 @@ def test_a_form_is_asked_about_and_stays_as_it_is_typed(admin_page: Page, consol
     assert look_at_answer(admin_page) == []
     expect(expression).to_have_value("0 * * * *")
     expect(admin_page).to_have_url(f"{console.url}/jobs/{job}/edit")
+    admin_page.goto(f"{console.url}/jobs/new?from={job}")
+    admin_page.get_by_label("Name", exact=True).fill("payment-reconcile-again")
+    admin_page.get_by_role("button", name="What if?").click()
+    expect(admin_page.locator("#what-if")).to_contain_text(
+        "A new job has no runs yet", timeout=ANSWER_MS
+    )
+    expect(admin_page.get_by_role("row", name="payment-reconcile-again New job")).to_be_visible()
+    assert look_at_answer(admin_page) == []
+    admin_page.goto(f"{console.url}/jobs/{job}/edit")
     expression.fill("not a cron")
     admin_page.get_by_role("button", name="What if?").click()
     expect(admin_page.get_by_text("Nothing was simulated.")).to_be_visible()

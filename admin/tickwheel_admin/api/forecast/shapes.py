@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tickwheel_admin.api.answers import Instant, doc
 from tickwheel_admin.api.calendars.shapes import CalendarConfigJson
 from tickwheel_admin.api.jobs.config_types import JobConfigJson
+from tickwheel_admin.domain.pools.pool import MAX_SLOTS as MAX_POOL_SLOTS
 from tickwheel_admin.services.forecast.proposed import MAX_SLOTS
 from tickwheel_admin.web.input_fields import MAX_ID
 
@@ -19,6 +20,13 @@ class JobWhatIf(Struct, kw_only=True, tag_field="kind", tag="job"):
     """A job gets this configuration."""
 
     job_id: _Id
+    config: JobConfigJson
+
+
+class NewJobWhatIf(Struct, kw_only=True, tag_field="kind", tag="new_job"):
+    """A job with this configuration is added."""
+
+    executor_id: _Id
     config: JobConfigJson
 
 
@@ -44,13 +52,28 @@ class NodeWhatIf(Struct, kw_only=True, tag_field="kind", tag="node"):
     slots: Annotated[int, Meta(ge=1, le=MAX_SLOTS)] | UnsetType | None = UNSET
 
 
+class PoolWhatIf(Struct, kw_only=True, tag_field="kind", tag="pool"):
+    """A pool gets other slots; 0 closes it."""
+
+    pool_id: _Id
+    slots: Annotated[int, Meta(ge=0, le=MAX_POOL_SLOTS)]
+
+
 class CalendarWhatIf(Struct, kw_only=True, tag_field="kind", tag="calendar"):
     """A calendar, found by its name, gets these days."""
 
     calendar: CalendarConfigJson
 
 
-ChangeWhatIf = JobWhatIf | JobPauseWhatIf | ExecutorPauseWhatIf | NodeWhatIf | CalendarWhatIf
+ChangeWhatIf = (
+    JobWhatIf
+    | NewJobWhatIf
+    | JobPauseWhatIf
+    | ExecutorPauseWhatIf
+    | NodeWhatIf
+    | PoolWhatIf
+    | CalendarWhatIf
+)
 
 
 class ForecastHourJson(TypedDict):
@@ -106,7 +129,7 @@ class ForecastJobJson(TypedDict):
 class JobDifferenceJson(TypedDict):
     """A job that the changes are about, or make a difference to."""
 
-    job_id: int
+    job_id: Annotated[int | None, doc("null: the job is one that the changes add.")]
     job_name: str | None
     before: ForecastJobJson | None
     after: ForecastJobJson | None
@@ -143,7 +166,7 @@ class ForecastBasisJson(TypedDict):
 class SpreadJson(TypedDict):
     """A minute at which a job would find more free slots."""
 
-    job_id: int
+    job_id: Annotated[int | None, doc("null: the job is one that the changes add.")]
     job_name: str | None
     trigger: Annotated[int, doc("Its place among the job's triggers, from 0.")]
     minute: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from aiohttp import web
 from msgspec import Meta
@@ -63,7 +63,7 @@ async def what_if(request: web.Request) -> web.Response:
 
 def what_if_view(found: WhatIf) -> WhatIfJson:
     """The answer as JSON."""
-    compared, names = found.comparison, found.job_names
+    compared = found.comparison
     basis = compared.basis
     return {
         "start": instant(compared.start),
@@ -73,12 +73,11 @@ def what_if_view(found: WhatIf) -> WhatIfJson:
         "fires_new": compared.fires_new,
         "before": _side(compared.before),
         "after": _side(compared.after),
-        "jobs": [_difference(each, names.get(each.job_id)) for each in compared.jobs],
+        "jobs": [_difference(each, found) for each in compared.jobs],
         "more_jobs": compared.more_jobs,
         "spread": [
             {
-                "job_id": each.job_id,
-                "job_name": names.get(each.job_id),
+                **_named(each.job_id, found),
                 "trigger": each.trigger,
                 "minute": each.minute,
                 "new_minute": each.new_minute,
@@ -142,10 +141,22 @@ def _hour(hour: ForecastHour) -> ForecastHourJson:
     }
 
 
-def _difference(each: JobDifference, name: str | None) -> JobDifferenceJson:
+class _JobNameJson(TypedDict):
+    job_id: int | None
+    job_name: str | None
+
+
+def _named(job_id: int, found: WhatIf) -> _JobNameJson:
+    """A job that is not saved has no id that anybody could use."""
     return {
-        "job_id": each.job_id,
-        "job_name": name,
+        "job_id": None if job_id in found.new_jobs else job_id,
+        "job_name": found.job_names.get(job_id),
+    }
+
+
+def _difference(each: JobDifference, found: WhatIf) -> JobDifferenceJson:
+    return {
+        **_named(each.job_id, found),
         "before": _job(each.before),
         "after": _job(each.after),
         "fires_gone": each.fires_gone,

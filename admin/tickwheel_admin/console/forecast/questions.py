@@ -18,6 +18,8 @@ from tickwheel_admin.console.frame.units import whole_number
 from tickwheel_admin.console.job_form.drafts import JobDrafts
 from tickwheel_admin.console.job_form.form import form_as_sent
 from tickwheel_admin.domain.errors import InvalidInput, TooMany, Unavailable
+from tickwheel_admin.domain.pools.pool import MAX_SLOTS as MAX_POOL_SLOTS
+from tickwheel_admin.domain.pools.pool import SlotPool
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.forecast.proposed import MAX_SLOTS
 from tickwheel_admin.services.services import Services
@@ -42,6 +44,7 @@ class WhatIfQuestion:
     name: str  # of what it is about
     back: str  # address of it
     slots: int | None = None  # to choose, if it is about slots
+    of_pool: SlotPool | None = None  # whose slots they are; None: a node's
     posts_to: str | None = None  # of a form: where it is sent to be asked about
 
 
@@ -81,6 +84,35 @@ async def ask_of_job(request: web.Request) -> web.Response:
         change={"kind": "job", "job_id": job_id, "config": raw},
         name=name,
         back=f"/jobs/{job_id}/edit",
+        posts_to=request.path,
+    )
+    return await _answered(request, actor, question, _hours(sent.get("what_if_hours")), problem)
+
+
+@routes.post("/jobs/new/what-if", permission=Permission.DEVELOP)
+async def ask_of_new_job(request: web.Request) -> web.Response:
+    """What the form of a job that is not there yet would bring. Nothing is saved."""
+    sent = await read_form(request)
+    set_locale(request)
+    actor, services = actor_of(request), request.app[SERVICES]
+    form = form_as_sent(sent)
+    executor_id = whole_number(form["executor_id"])
+    problem: InvalidInput | None = None
+    raw: Mapping[str, Any] = {}
+    try:
+        if executor_id is None:
+            raise InvalidInput.one("executor_id", "required", "Choose an executor.")
+        raw, noted = await JobDrafts(services, actor).draft_job(form)
+        if noted:
+            raise InvalidInput(noted)
+    except InvalidInput as error:
+        problem = error
+    name = str(raw.get("name") or _("New job"))
+    question = WhatIfQuestion(
+        text=_("What if %(name)s is added?") % {"name": name},
+        change={"kind": "new_job", "executor_id": executor_id, "config": raw},
+        name=name,
+        back="/jobs/new",
         posts_to=request.path,
     )
     return await _answered(request, actor, question, _hours(sent.get("what_if_hours")), problem)
@@ -150,7 +182,7 @@ async def _page(
         "question": question,
         "hours": hours,
         "all_hours": HOURS,
-        "max_slots": MAX_SLOTS,
+        "max_slots": MAX_POOL_SLOTS if question and question.of_pool else MAX_SLOTS,
         "found": None,
         "refused": None,
         "problems": [],
@@ -213,6 +245,18 @@ async def _question(
                 change={"kind": "node", "node_id": found_id, "drain": change == "drain"},
                 name=node.name,
                 back=f"/nodes/{found_id}",
+            )
+        case "pool":
+            pool = (await services.pools.get(actor, found_id)).item.pool
+            typed = whole_number(query.get("slots"))
+            slots = pool.slots if typed is None else min(max(typed, 0), MAX_POOL_SLOTS)
+            return WhatIfQuestion(
+                text=_("What if %(name)s has other slots?") % {"name": pool.name},
+                change={"kind": "pool", "pool_id": found_id, "slots": slots},
+                name=pool.name,
+                back=f"/pools/{found_id}",
+                slots=slots,
+                of_pool=pool,
             )
     return None
 

@@ -20,11 +20,21 @@ from tickwheel_admin.domain.planning.plan import next_since
 from tickwheel_admin.domain.triggers.trigger import Trigger, TriggerState
 from tickwheel_admin.domain.workflows.graph import MAX_STEPS, InlineJob
 
+NEW_JOB_IDS = 2**52  # and above: ids of jobs that are not saved, and that no saved one has
+
 
 class JobEdit(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job"):
     """The job gets another configuration."""
 
     job_id: int
+    config: JobConfig
+
+
+class JobAdded(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="new_job"):
+    """A job is added."""
+
+    job_id: int  # a made-up one, from NEW_JOB_IDS on
+    executor_id: int
     config: JobConfig
 
 
@@ -52,13 +62,20 @@ class NodeChange(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", ta
     slots: int | None = None  # 1 or more; None: as many as now
 
 
+class PoolChange(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="pool"):
+    """A pool gets more or fewer slots."""
+
+    pool_id: int
+    slots: int  # 0 or more; 0: nothing of it starts
+
+
 class CalendarChange(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="calendar"):
     """A calendar gets other days."""
 
     calendar: Calendar  # with a version of its own
 
 
-Change = JobEdit | JobPause | ExecutorPause | NodeChange | CalendarChange
+Change = JobEdit | JobAdded | JobPause | ExecutorPause | NodeChange | PoolChange | CalendarChange
 
 
 def changed(situation: ForecastSituation, changes: Iterable[Change]) -> ForecastSituation:
@@ -70,15 +87,31 @@ def changed(situation: ForecastSituation, changes: Iterable[Change]) -> Forecast
         match change:
             case JobEdit():
                 situation = _with_edit(situation, change.job_id, change.config)
+            case JobAdded():
+                situation = _with_new(situation, change)
             case JobPause():
                 situation = _with_job(situation, change.job_id, _paused, change.paused)
             case ExecutorPause():
                 situation = _with_pause(situation, change)
             case NodeChange():
                 situation = _with_node(situation, change)
+            case PoolChange():
+                situation = _with_pool(situation, change)
             case CalendarChange():
                 situation = _with_calendar(situation, change.calendar)
     return situation
+
+
+def _with_new(situation: ForecastSituation, change: JobAdded) -> ForecastSituation:
+    """The job added without triggers, and then given its configuration."""
+    new = ForecastJob(
+        id=change.job_id,
+        executor_id=change.executor_id,
+        revision=0,  # an edit makes it the first
+        config=replace(change.config, triggers=(), workflow=None),
+    )
+    added = replace(situation, jobs=(*situation.jobs, new))
+    return _with_edit(added, change.job_id, change.config)
 
 
 def _with_edit(situation: ForecastSituation, job_id: int, config: JobConfig) -> ForecastSituation:
@@ -180,6 +213,15 @@ def _with_node(situation: ForecastSituation, change: NodeChange) -> ForecastSitu
                 each = replace(each, draining=change.drain, cordoned=change.drain)
         nodes.append(each)
     return replace(situation, nodes=tuple(nodes))
+
+
+def _with_pool(situation: ForecastSituation, change: PoolChange) -> ForecastSituation:
+    """Runs that hold slots keep as many as they took."""
+    if change.pool_id not in situation.pools:
+        return situation
+    taken_of = {change.pool_id: situation.pools[change.pool_id], **situation.pools_taken_of}
+    pools = {**situation.pools, change.pool_id: change.slots}
+    return replace(situation, pools=pools, pools_taken_of=taken_of)
 
 
 def _with_calendar(situation: ForecastSituation, calendar: Calendar) -> ForecastSituation:

@@ -155,7 +155,7 @@ def compare(
         more_jobs=max(0, len(differences) - MAX_JOBS),
         fires_gone=sum(each.fires_gone for each in differences),
         fires_new=sum(each.fires_new for each in differences),
-        basis=basis_of(situation),
+        basis=basis_of(other),
         spread=spread,
         with_spread=with_spread,
     )

@@ -33,7 +33,7 @@ class Lifecycle:
         run.draw_at_least(world.at - started_at)
         run.node_id = world.executors[model.executor_id].slots.take(model, node_id)
         world.busy += 1
-        self._take_of_pool(run)
+        self._take_of_pool(run, was=world.situation.pools_taken_of.get(model.pool_id))
         if world.journal is not None:
             world.journal.starts(run, started_at)
         run.ends_at = max(world.at, started_at + self._lasts(run))
@@ -228,9 +228,11 @@ class Lifecycle:
         duration_ms = max(run.drawn.duration_ms, 1)
         return duration_ms if timeout_ms is None else min(duration_ms, timeout_ms)
 
-    def _take_of_pool(self, run: ForecastRun) -> None:
+    def _take_of_pool(self, run: ForecastRun, *, was: int | None = None) -> None:
+        """`was`: the slots of the pool when the run started, if they are others now."""
         if (line := self._world.pools.get(run.model.pool_id)) is not None:
-            line.in_use += slots_taken(run.model.pool_slots, line.slots)
+            run.of_pool = slots_taken(run.model.pool_slots, line.slots if was is None else was)
+            line.in_use += run.of_pool
 
     # --- ended ---------------------------------------------------------------------------------
 
@@ -307,7 +309,7 @@ class Lifecycle:
         else:
             touched.add(model.executor_id)
         if (line := self._world.pools.get(model.pool_id)) is not None:
-            line.in_use -= slots_taken(model.pool_slots, line.slots)
+            line.in_use -= run.of_pool
 
     def _unpark(self, ended: ForecastRun, at: int) -> None:
         """Runs that waited for this one are decided again, the oldest first."""

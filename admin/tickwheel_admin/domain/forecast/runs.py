@@ -106,6 +106,7 @@ class ForecastRun:
         "id",
         "model",
         "node_id",
+        "of_pool",
         "origin",
         "part",
         "parts",
@@ -163,6 +164,7 @@ class ForecastRun:
         self.phase = RunPhase.COMING
         self.tries = 0
         self.node_id: int | None = None
+        self.of_pool = 0  # slots of its pool that it holds
         self.started_at: int | None = None
         self.ends_at = 0
         within = model.config.start_within_ms

@@ -117,6 +117,8 @@ class ForecastSituation:
     nodes: tuple[Node, ...]  # live ones
     calendars: tuple[Calendar, ...] = ()
     pools: Mapping[int, int] = field(default_factory=dict)  # slots by id
+    # The slots that a pool had when the open runs took theirs, where a change makes them others.
+    pools_taken_of: Mapping[int, int] = field(default_factory=dict)
     paused: Mapping[int, int] = field(default_factory=dict)  # executor -> since when
     open_runs: tuple[OpenRun, ...] = ()
 

@@ -45,6 +45,8 @@ class World:
             for job in situation.jobs
         }
         of_executor: defaultdict[int, list[JobModel]] = defaultdict(list)
+        for node in situation.nodes:  # also where no job is yet
+            of_executor[node.executor_id] = []
         for model in self.models.values():
             of_executor[model.executor_id].append(model)
         self.executors = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tickwheel_admin.domain.errors import InvalidInput
-from tickwheel_admin.domain.forecast.changes import JobEdit
+from tickwheel_admin.domain.forecast.changes import NEW_JOB_IDS
 from tickwheel_admin.domain.forecast.comparison import ForecastComparison, ForecastRequest
 from tickwheel_admin.domain.forecast.comparison import ForecastSide as ForecastSide
 from tickwheel_admin.domain.forecast.comparison import JobDifference as JobDifference
@@ -34,6 +34,7 @@ class WhatIf:
 
     comparison: ForecastComparison
     job_names: Mapping[int, str]
+    new_jobs: frozenset[int]  # ids that are made up, of jobs that the changes would add
     workflows: Mapping[int, int]  # the workflow's job of each hidden one, which has no page
     executor_ids: tuple[int, ...]  # whose jobs were simulated
     left_out: int  # executors that share pools or children, and that the caller may not see
@@ -73,16 +74,10 @@ class Forecasts:
             )
         async with self._heavy.turn(actor.user_id):
             proposed = await self._proposed.read(actor, changes)
-            calendars = {
-                spec.calendar
-                for change in proposed.changes
-                if isinstance(change, JobEdit)
-                for spec in change.config.triggers
-            }
             read = await self._situations.read(
                 proposed.executor_ids,
                 scope=actor.scope(Permission.VIEW),
-                calendars={name for name in calendars if name is not None},
+                also=proposed.jobs,
             )
             situation = read.situation
             comparison = await self._processes.compare(
@@ -92,9 +87,11 @@ class Forecasts:
                     end=situation.now + hours * HOUR_MS,
                 )
             )
+        new_jobs = {job.id: job.config.name for job in proposed.jobs if job.id >= NEW_JOB_IDS}
         return WhatIf(
             comparison=comparison,
-            job_names={job.id: job.config.name for job in situation.jobs},
+            job_names={job.id: job.config.name for job in situation.jobs} | new_jobs,
+            new_jobs=frozenset(new_jobs),
             workflows=workflows_of_steps(situation.jobs),
             executor_ids=read.executor_ids,
             left_out=read.left_out,

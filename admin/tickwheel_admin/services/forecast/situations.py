@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tickwheel_admin.domain.errors import InvalidInput
@@ -43,13 +43,13 @@ class Situations:
         executor_ids: Collection[int],
         *,
         scope: Collection[int] | None,
-        calendars: Collection[str] = (),
+        also: Sequence[ForecastJob] = (),
     ) -> ReadSituation:
         """The situation of these executors, and of those that share pools or children with them.
 
         Args:
             scope: no other executors are read; None: all may be.
-            calendars: that are wanted besides those of the jobs.
+            also: jobs as they would be saved there: what they name is part of it as well.
 
         Raises:
             InvalidInput: forecast.too_many_jobs.
@@ -64,14 +64,15 @@ class Situations:
             found = await self._read_jobs(new, room=MAX_JOBS - len(jobs))
             jobs += found
             known |= new
-            beside = await self._store.read(executors_beside, found) - known
+            beside = await self._store.read(executors_beside, [*found, *also]) - known
             hidden |= set() if scope is None else beside - set(scope)
             new = beside - hidden
         jobs.sort(key=lambda job: job.id)
         around = await self._store.read(read_surroundings, known, self._configs)
         named = {trigger.spec.calendar for job in jobs for trigger in job.triggers}
-        named |= {alarm.limits.calendar for job in jobs for alarm in job.config.alarms}
-        wanted = {name for name in named if name is not None} | set(calendars)
+        named |= {spec.calendar for job in also for spec in job.config.triggers}
+        named |= {alarm.limits.calendar for job in (*jobs, *also) for alarm in job.config.alarms}
+        wanted = {name for name in named if name is not None}
         return ReadSituation(
             situation=ForecastSituation(
                 now=around.now,

@@ -180,8 +180,7 @@ class Pools:
 
     async def _may_change(self, actor: Actor, pool_id: int) -> None:
         """Refuse before the input is looked at: its problems are not for everybody."""
-        found = await self._store.read(_seen, actor, pool_id)
-        _require_change(actor, found.executor_id)
+        await self._store.read(pool_to_change, actor, pool_id)
 
 
 def create_pool(conn: sa.Connection, entry: AuditEntry, new: PoolInput, *, pool_id: int) -> None:
@@ -263,6 +262,18 @@ def may_change(actor: Actor, executor_id: int) -> bool:
     if executor_id == OF_INSTALLATION:
         return actor.may(Permission.ADMINISTER)
     return actor.may(Permission.DEVELOP, executor_id)
+
+
+def pool_to_change(conn: sa.Connection, actor: Actor, pool_id: int) -> SlotPool:
+    """A pool that the caller may change.
+
+    Raises:
+        NotFound: it is not there, or not to be seen.
+        NotAllowed: it may only be seen.
+    """
+    found = _seen(conn, actor, pool_id)
+    _require_change(actor, found.executor_id)
+    return found
 
 
 def _require_change(actor: Actor, executor_id: int) -> None:

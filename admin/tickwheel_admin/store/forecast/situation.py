@@ -240,10 +240,15 @@ def executors_beside(conn: sa.Connection, jobs: Iterable[ForecastJob]) -> set[in
     if children:
         found |= set(executors_of_jobs(conn, children).values())
     if pools:
-        rows = conn.execute(
-            sa.select(job.c.executor_id)
-            .where(job.c.pool_id.in_(sorted(pools)), job.c.deleted_at.in_((ALIVE, OF_WORKFLOW)))
-            .distinct()
-        )
-        found |= set(rows.scalars())
+        found |= executors_of_pools(conn, pools)
     return found
+
+
+def executors_of_pools(conn: sa.Connection, pool_ids: Collection[int]) -> set[int]:
+    """Executors whose jobs take slots of these pools."""
+    rows = conn.execute(
+        sa.select(job.c.executor_id)
+        .where(job.c.pool_id.in_(sorted(pool_ids)), job.c.deleted_at.in_((ALIVE, OF_WORKFLOW)))
+        .distinct()
+    )
+    return set(rows.scalars())

@@ -37,6 +37,16 @@ async def test_an_answer_tells_both_sides_and_a_reader_who_leaves_ends_the_work(
         assert (job["job_name"], len(job["first_gone"]), job["after"]) == ("bills", 2, None)
         assert told["basis"]["assumed_jobs"] == 1
 
+        new = {"kind": "new_job", "executor_id": executor.id, "config": {**JOB, "name": "new"}}
+        asked = {"changes": [new], "hours": 3}
+        async with admin.client.post("/api/v1/what-if", json=asked, headers=headers) as answer:
+            assert answer.status == 403
+        developer = await admin.token_for("dev", Role.DEVELOPER)
+        async with admin.client.post("/api/v1/what-if", json=asked, headers=developer) as answer:
+            told = await answer.json()
+        [job] = told["jobs"]
+        assert (job["job_id"], job["job_name"], job["fires_new"]) == (None, "new", 2)
+
         wrong = {"changes": [{"kind": "job_pause", "job_id": job_id}]}
         async with admin.client.post("/api/v1/what-if", json=wrong, headers=headers) as answer:
             assert answer.status == 422

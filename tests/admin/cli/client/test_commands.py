@@ -384,5 +384,11 @@ async def test_what_if(command: Command, tmp_path: Path) -> None:
     told = await command("what-if --hours 5 --job", f"billing/report={file}")
     assert "0 fires go and 5 come" in told
     assert "4 → 9" in told
+    file.write_text(file.read_text().replace("report", "export"))
+    await command("pool create warehouse --slots 2")
+    told = await command("what-if --hours 5 --pool warehouse=0 --new-job", f"billing={file}")
+    assert "0 fires go and 9 come" in told
+    assert "new export" in " ".join(told.split())
+    await command("what-if --pool warehouse=many", code=2)
     await command("what-if", code=2)
     await command("what-if --slots node-1", code=2)

@@ -85,7 +85,7 @@ async def test_a_page_asks_for_its_answer_and_stores_nothing(tmp_path: Path) -> 
 async def test_a_form_is_asked_about_before_it_is_saved(tmp_path: Path) -> None:
     async with served(tmp_path) as site:
         headers = headers_of(await logged_in(site, "dev", everywhere(Role.DEVELOPER)))
-        _, job_id = await job_of(site)
+        executor_id, job_id = await job_of(site)
         calendar_id = await site.services.calendars.create(
             COMMAND_LINE, {"name": "never", "weekdays": []}
         )
@@ -99,9 +99,41 @@ async def test_a_form_is_asked_about_before_it_is_saved(tmp_path: Path) -> None:
         assert (status, "Nothing was simulated" in shown, "priority" in shown) == (200, True, True)
         assert (await post(site, address, headers, "name: [\n"))[0] == 422, "a page of its own"
 
+        new = {**headers, **PART}
+        status, shown = await post(site, "/jobs/new/what-if", new, text)
+        assert (status, "Choose an executor." in shown) == (200, True)
+        sent = {"view": "yaml", "yaml": text.replace("name: a", "name: <b>x"),
+                "executor_id": str(executor_id)}  # fmt: skip
+        async with site.client.post(
+            "/jobs/new/what-if", data=sent, headers={**new, **SAME_ORIGIN}
+        ) as answer:
+            shown = await answer.text()
+        assert "0 go and 47 come" in shown
+        assert "<span>&lt;b&gt;x</span><small>New job" in shown, "it has no page yet"
+        assert "A new job has no runs yet" in shown
+        async with site.client.get("/jobs/new", headers=headers) as answer:
+            assert 'hx-post="/jobs/new/what-if"' in await answer.text()
+
         status, shown = await post(site, f"/calendars/{calendar_id}/what-if", part, "")
         assert (status, "What it would bring" in shown) == (200, True)
         assert await rows(site) == before
+
+
+async def test_other_slots_of_a_pool_are_chosen_on_the_page(tmp_path: Path) -> None:
+    async with served(tmp_path) as site:
+        headers = headers_of(await logged_in(site, "dev", everywhere(Role.DEVELOPER)))
+        executor_id, _ = await job_of(site)
+        pool = {"name": "warehouse", "slots": 3, "executor": executor_id}
+        pool_id = await site.services.pools.create(COMMAND_LINE, pool)
+        address = f"/what-if?change=pool&of={pool_id}"
+        _, form = await get(site, f"/pools/{pool_id}/edit", headers)
+        assert address.replace("&", "&amp;") in form
+        status, shell = await get(site, f"{address}&slots=0", headers)
+        assert (status, 'value="0"' in shell, "3 now" in shell) == (200, True, True)
+        part = (await get(site, f"{address}&slots=0", {**headers, **PART}))[1]
+        assert "What it would bring" in part
+        viewer = headers_of(await logged_in(site, "vic", everywhere(Role.VIEWER)))
+        assert (await get(site, address, {**viewer, **PART}))[0] == 403
 
 
 async def test_only_those_may_ask_who_may_see_or_change_it(tmp_path: Path) -> None:
@@ -161,6 +193,7 @@ async def test_better_minutes_are_shown_with_what_they_bring(
         return WhatIf(
             comparison=compared,
             job_names={1: "a<b>"},
+            new_jobs=frozenset(),
             workflows={},
             executor_ids=(1,),
             left_out=2,

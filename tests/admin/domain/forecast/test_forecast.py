@@ -17,17 +17,21 @@ from tests.admin.domain.forecast.situations import (
     node,
     situation,
 )
+from tests.admin.kit.workflows import step
 from tickwheel_admin.domain.alarms.job_alarm import JobAlarm
 from tickwheel_admin.domain.alarms.kind import AlarmKind
 from tickwheel_admin.domain.alarms.rule import RuleLimits
 from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSpec
 from tickwheel_admin.domain.forecast.changes import (
+    NEW_JOB_IDS,
     CalendarChange,
     Change,
     ExecutorPause,
+    JobAdded,
     JobEdit,
     JobPause,
     NodeChange,
+    PoolChange,
 )
 from tickwheel_admin.domain.forecast.comparison import ForecastComparison, compare
 from tickwheel_admin.domain.forecast.simulation import Simulation
@@ -46,6 +50,7 @@ from tickwheel_admin.domain.runs.blocking import (
 )
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import Origin, RunState
+from tickwheel_admin.domain.workflows.graph import HANDLER, Workflow
 
 HOURLY = cron("0 * * * *")
 
@@ -199,6 +204,81 @@ def test_a_calendar_takes_fires_away() -> None:
     found = situation(job(1, cron("0 * * * *", calendar="holidays")), calendars=(holidays,))
     told = compared(found, CalendarChange(calendar=closed))
     assert (told.before.fires, told.after.fires) == (3, 0)
+
+
+def live_run(number: int, job_id: int) -> OpenRun:
+    return OpenRun(
+        id=number,
+        job_id=job_id,
+        trigger_id=None,
+        origin=Origin.API,
+        scheduled_at=NOW - 1_000,
+        due_at=NOW - 1_000,
+        first_due_at=NOW - 1_000,
+        priority=5,
+        tries=1,
+        node_id=1,
+        started_at=NOW - 1_000,
+    )
+
+
+def test_runs_of_a_smaller_pool_wait_and_those_of_a_closed_one_do_not_start() -> None:
+    share = PoolShare(name="x", slots=2, pool_id=7)
+    found = situation(
+        *(job(number, HOURLY, pool=share) for number in (1, 2)),
+        nodes=(node(slots=9),),
+        pools={7: 4},
+    )
+    told = compared(found, PoolChange(pool_id=7, slots=3))
+    assert (told.before.delay_p95_ms, told.after.delay_p95_ms) == (0, 60_000)
+    assert (told.before.hours[1].busy, told.after.hours[1].busy) == (2, 1)
+    assert told.before.slots == told.after.slots == 9, "of the nodes"
+    heavy = compared(found, PoolChange(pool_id=7, slots=1))
+    assert heavy.after.delay_p95_ms == 60_000, "a run that is larger than its pool takes all of it"
+    closed = compared(found, PoolChange(pool_id=7, slots=0))
+    assert [each.after and each.after.started for each in closed.jobs] == [0, 0]
+    assert closed.after.most_waiting == 6
+    assert compared(found, PoolChange(pool_id=8, slots=0)).jobs == (), "of another installation"
+
+
+def test_live_runs_keep_the_slots_that_they_took_of_a_pool_that_changes() -> None:
+    # The pool was made smaller than a run of job 1 already: it took both slots, not three.
+    found = situation(
+        job(1, lasts_ms=3 * HOUR_MS, pool=PoolShare(name="x", slots=3, pool_id=7)),
+        job(2, HOURLY, pool=PoolShare(name="x", slots=2, pool_id=7)),
+        nodes=(node(slots=9),),
+        pools={7: 2},
+        open_runs=(live_run(9, 1),),
+    )
+    told = compared(found, PoolChange(pool_id=7, slots=4))
+    assert (told.before.delay_p95_ms, told.after.delay_p95_ms) == (2 * HOUR_MS - 1_000, 0)
+
+
+def test_a_new_job_fires_from_now_on_and_lasts_as_the_others_usually_do() -> None:
+    found = situation(job(1, HOURLY, lasts_ms=90_000), nodes=(node(slots=1),))
+    new = job(5, HOURLY, cron("30 * * * *"), priority=9).config
+    told = compared(found, JobAdded(job_id=NEW_JOB_IDS + 3, executor_id=1, config=new))
+    (first,) = told.jobs
+    assert (first.job_id, first.before, first.fires_new) == (NEW_JOB_IDS + 3, None, 6)
+    assert first.first_new == tuple(NOW + half * HOUR_MS // 2 for half in range(1, 7))
+    assert first.measured_runs == 0
+    assert first.after is not None
+    assert first.after.delay_p95_ms == 90_000, "behind the others"
+    assert told.after.hours[1].full_ms - told.before.hours[1].full_ms == 2 * 90_000
+    assert (told.basis.measured_jobs, told.basis.assumed_jobs) == (1, 1)
+    assert told.basis.assumed_ms == 90_000
+
+
+def test_a_new_job_may_be_the_first_of_its_executor_or_a_workflow() -> None:
+    config = job(5, HOURLY).config
+    told = compared(situation(), JobAdded(job_id=NEW_JOB_IDS, executor_id=1, config=config))
+    assert (told.before.slots, told.after.slots) == (2, 2)
+    assert (told.basis.assumed_jobs, told.basis.assumed_ms) == (1, 10_000)
+    steps = Workflow(steps=(step("a"), step("b", "a")))
+    graph = job(5, HOURLY, handler=HANDLER, workflow=steps).config
+    told = compared(situation(), JobAdded(job_id=NEW_JOB_IDS, executor_id=1, config=graph))
+    assert (told.fires_new, told.after.runs) == (3, 8), "the last second step comes after the end"
+    assert told.basis.workflows == 1
 
 
 def test_a_deadline_is_missed_when_runs_have_to_wait() -> None:

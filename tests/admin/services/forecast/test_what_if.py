@@ -12,7 +12,7 @@ import structlog
 
 from tests.admin.kit.services import ADMIN, JOB, World, actor_with
 from tests.support.polling import wait_until_async
-from tickwheel_admin.domain.errors import InvalidInput, NotFound, Unavailable
+from tickwheel_admin.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.forecast import process
 from tickwheel_admin.services.forecast.process import ForecastProcesses
@@ -72,6 +72,74 @@ async def test_each_kind_of_change_is_compared(world: World, forecasts: Forecast
     )
 
 
+async def test_a_pool_and_a_new_job_are_compared_with_all_that_they_touch(
+    world: World, forecasts: Forecasts
+) -> None:
+    one, other = await world.executor("one"), await world.executor("other")
+    for executor_id in (one, other):
+        world.node(executor_id, slots=4)
+    pool_id = await world.pools.create(ADMIN, {"name": "warehouse", "slots": 2})
+    await hourly_job(world, one, pool="warehouse")
+    await hourly_job(world, other, pool="warehouse")
+    closed = await forecasts.what_if(
+        ADMIN, [{"kind": "pool", "pool_id": pool_id, "slots": 0}], hours=3
+    )
+    assert closed.executor_ids == (one, other)
+    assert [each.before and each.before.started for each in closed.comparison.jobs] == [3, 3]
+    assert [each.after and each.after.started for each in closed.comparison.jobs] == [0, 0]
+
+    third = await world.executor("third")
+    node_id = world.node(third, slots=1)
+    config = {**JOB, "name": "new", "triggers": [HOURLY], "pool": "warehouse", "pool_slots": 2}
+    found = await forecasts.what_if(
+        ADMIN,
+        [
+            {"kind": "node", "node_id": node_id, "slots": 2},
+            {"kind": "new_job", "executor_id": third, "config": config},
+        ],
+        hours=3,
+    )
+    assert found.executor_ids == (one, other, third), "they share the pool"
+    (new_id,) = found.new_jobs
+    assert found.job_names[new_id] == "new"
+    assert [each.fires_new for each in found.comparison.jobs if each.job_id == new_id] == [3]
+    assert found.comparison.after.most_waiting > found.comparison.before.most_waiting
+    assert found.comparison.basis.assumed_jobs == 3
+    assert world.rows(sa.select(tables.job.c.name).where(tables.job.c.executor_id == third)) == []
+    assert [row.slots for row in world.rows(sa.select(tables.pool.c.slots))] == [2]
+
+
+async def test_about_pools_and_new_jobs_only_those_may_ask_who_may_make_the_change(
+    world: World, forecasts: Forecasts
+) -> None:
+    mine, theirs = await world.executor("mine"), await world.executor("theirs")
+    for_all = await world.pools.create(ADMIN, {"name": "all", "slots": 2})
+    of_mine = await world.pools.create(ADMIN, {"name": "own", "slots": 2, "executor": mine})
+    of_theirs = await world.pools.create(ADMIN, {"name": "x", "slots": 2, "executor": theirs})
+    new = {"kind": "new_job", "executor_id": mine, "config": JOB}
+
+    async def ask(role: Role, **change: Any) -> WhatIf:
+        return await forecasts.what_if(actor_with(role, mine), [change], hours=1)
+
+    await ask(Role.DEVELOPER, **new)
+    await ask(Role.DEVELOPER, kind="pool", pool_id=of_mine, slots=1)
+    for role, change in (
+        (Role.OPERATOR, new),
+        (Role.OPERATOR, {"kind": "pool", "pool_id": of_mine, "slots": 1}),
+        (Role.DEVELOPER, {"kind": "pool", "pool_id": for_all, "slots": 1}),
+    ):
+        with pytest.raises(NotAllowed):
+            await ask(role, **change)
+    for unseen in (
+        {**new, "executor_id": theirs},
+        {**new, "executor_id": 404},
+        {"kind": "pool", "pool_id": of_theirs, "slots": 1},
+        {"kind": "pool", "pool_id": 404, "slots": 1},
+    ):
+        with pytest.raises(NotFound):
+            await ask(Role.DEVELOPER, **unseen)
+
+
 @pytest.mark.parametrize(
     ("change", "field", "code"),
     [
@@ -85,6 +153,14 @@ async def test_each_kind_of_change_is_compared(world: World, forecasts: Forecast
             "changes[0].config.priority",
             "out_of_range",
         ),
+        ({"kind": "new_job", "executor_id": 1}, "changes[0].config", "wrong_type"),
+        (
+            {"kind": "new_job", "executor_id": 1, "config": {**JOB, "pool": "none"}},
+            "changes[0].config.pool",
+            "pool.unknown",
+        ),
+        ({"kind": "pool", "pool_id": 1}, "changes[0].slots", "required"),
+        ({"kind": "pool", "pool_id": 1, "slots": 10_001}, "changes[0].slots", "out_of_range"),
         (
             {"kind": "calendar", "calendar": {"name": "x"}},
             "changes[0].calendar.name",
@@ -97,7 +173,9 @@ async def test_what_cannot_be_understood_is_refused_by_its_field(
 ) -> None:
     executor_id = await world.executor()
     job_id = await hourly_job(world, executor_id)
-    given = {key: job_id if key == "job_id" else value for key, value in change.items()}
+    pool_id = await world.pools.create(ADMIN, {"name": "p", "slots": 2})
+    ids = {"job_id": job_id, "executor_id": executor_id, "pool_id": pool_id}
+    given = {key: ids.get(key, value) for key, value in change.items()}
     with pytest.raises(InvalidInput) as refused:
         await forecasts.what_if(ADMIN, [given], hours=1)
     assert (field, code) in [(each.field, each.code) for each in refused.value.problems]

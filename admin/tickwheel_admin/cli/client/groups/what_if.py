@@ -31,6 +31,7 @@ examples:
   tickwheel what-if --slots node-1=4 --hours 168
   tickwheel what-if --pause billing/report --pause billing/export
   tickwheel what-if --job billing/report=report.yaml
+  tickwheel what-if --new-job billing=export.yaml --pool warehouse=2
   tickwheel what-if --calendar germany.yaml -o json
 
 exit codes: 0 nothing gets worse, 1 deadlines are missed, fires are skipped or children starve that
@@ -46,6 +47,7 @@ def register(subparsers: Subparsers) -> None:
     )  # fmt: skip
     for flag, metavar, told in (
         ("--job", "JOB=FILE", "the job gets the configuration in this file (YAML or JSON)"),
+        ("--new-job", "EXECUTOR=FILE", "the executor gets the job in this file (YAML or JSON)"),
         ("--pause", "JOB", "the job is paused"),
         ("--resume", "JOB", "the job is resumed"),
         ("--pause-executor", "EXECUTOR", "the executor is paused"),
@@ -53,6 +55,7 @@ def register(subparsers: Subparsers) -> None:
         ("--drain", "NODE", "the node takes no more runs"),
         ("--undrain", "NODE", "the node takes runs again"),
         ("--slots", "NODE=N", "the node runs so many at once"),
+        ("--pool", "POOL=N", "the pool has so many slots; 0 closes it"),
         ("--calendar", "FILE", "the calendar gets the days in this file (YAML or JSON)"),
     ):
         parser.add_argument(flag, action="append", default=[], metavar=metavar, help=told)
@@ -92,8 +95,13 @@ def _changes(api: AdminApi, args: argparse.Namespace) -> Sequence[dict[str, Any]
     changes: list[dict[str, Any]] = []
     for each in args.job:
         job, file = _pair(each, "--job JOB=FILE")
-        config = {key: value for key, value in read_document(file).items() if key not in _OF_PLACE}
-        changes.append({"kind": "job", "job_id": names.job_id(api, job), "config": config})
+        changes.append(
+            {"kind": "job", "job_id": names.job_id(api, job), "config": _config_in(file)}
+        )
+    for each in args.new_job:
+        executor, file = _pair(each, "--new-job EXECUTOR=FILE")
+        executor_id = names.executor_id(api, executor)
+        changes.append({"kind": "new_job", "executor_id": executor_id, "config": _config_in(file)})
     for flag, paused in (("pause", True), ("resume", False)):
         for job in getattr(args, flag):
             job_id = names.job_id(api, job)
@@ -106,10 +114,11 @@ def _changes(api: AdminApi, args: argparse.Namespace) -> Sequence[dict[str, Any]
         for node in getattr(args, flag):
             changes.append({"kind": "node", "node_id": names.node_id(api, node), "drain": drain})
     for each in args.slots:
-        node, slots = _pair(each, "--slots NODE=N")
-        if not slots.isdecimal():
-            raise UsageFailure(f"{slots} is no number of slots")
-        changes.append({"kind": "node", "node_id": names.node_id(api, node), "slots": int(slots)})
+        node, slots = _slots(each, "--slots NODE=N")
+        changes.append({"kind": "node", "node_id": names.node_id(api, node), "slots": slots})
+    for each in args.pool:
+        pool, slots = _slots(each, "--pool POOL=N")
+        changes.append({"kind": "pool", "pool_id": names.pool_id(api, pool), "slots": slots})
     for file in args.calendar:
         calendar = read_document(file)
         for key in ("id", "version"):
@@ -123,6 +132,17 @@ def _pair(given: str, form: str) -> tuple[str, str]:
     if not sign or not name or not value:
         raise UsageFailure(f"{given} is not of the form {form}")
     return name, value
+
+
+def _slots(given: str, form: str) -> tuple[str, int]:
+    name, slots = _pair(given, form)
+    if not slots.isdecimal():
+        raise UsageFailure(f"{slots} is no number of slots")
+    return name, int(slots)
+
+
+def _config_in(file: str) -> Item:
+    return {key: value for key, value in read_document(file).items() if key not in _OF_PLACE}
 
 
 def _sentence(found: Item) -> str:
@@ -201,6 +221,10 @@ def _of_job(name: str) -> Any:
     return lambda job: 0 if job is None else job[name]
 
 
+def _job_id(job: Item) -> object:
+    return "new" if job["job_id"] is None else job["job_id"]
+
+
 _ROWS = (
     instant("from", "start"),
     instant("to", "end"),
@@ -218,7 +242,7 @@ _ROWS = (
     made("the same if runs are slow", _both(lambda side: side["slow_missed_deadlines"])),
 )
 _JOBS = (
-    number("JOB", "job_id"),
+    made("JOB", _job_id, right=True),
     text("NAME", "job_name"),
     number("GONE", "fires_gone"),
     number("NEW", "fires_new"),
@@ -229,7 +253,7 @@ _JOBS = (
     made("STARVES", lambda job: "yes" if job["starves"] else ""),
 )
 _SPREAD = (
-    number("JOB", "job_id"),
+    made("JOB", _job_id, right=True),
     text("NAME", "job_name"),
     made("MINUTE", lambda each: f"{each['minute']} → {each['new_minute']}"),
     text("EXPRESSION", "expression"),
