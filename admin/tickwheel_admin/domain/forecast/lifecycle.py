@@ -268,8 +268,8 @@ class Lifecycle:
         elif run.phase is RunPhase.COMING:
             run.phase = RunPhase.ENDED
             self._ends(run, RunState.CANCELLED, at)
-        elif run.flow is not None:
-            self.workflows.stop(run.flow, RunState.CANCELLED, at)
+        elif (flow := self.workflows.flow_of(run)) is not None:
+            self.workflows.stop(flow, RunState.CANCELLED, at)
         elif run.phase is RunPhase.LIVE:
             self._stop_live(run, at)
 
@@ -345,8 +345,9 @@ class Lifecycle:
             self._world.tally.fails(model.id)
         elif state is RunState.SUCCEEDED:
             self._world.tally.successes[model.id].append(at)
-        if run.within is not None:
-            self.workflows.run_ended(run, run.within, state, at)
+        place = self.workflows.place_of(run)
+        if place is not None:
+            self.workflows.run_ended(run, place, state, at)
         for link in model.config.children:
             child = self._world.models.get(link.job_id)
             if child is not None and follows(link, state):

@@ -45,8 +45,9 @@ class Opening:
                 self._lifecycle.goes_on(run, started_at, open_run.node_id)
         for run_id in sorted(started, reverse=True):
             open_run, run = opened[run_id]
-            if run.flow is not None:
-                self._lifecycle.workflows.go_on(run.flow, open_run.steps, self._world.at)
+            flow = self._lifecycle.workflows.flow_of(run)
+            if flow is not None:
+                self._lifecycle.workflows.go_on(flow, open_run.steps, self._world.at)
 
     def _run_of(self, open_run: OpenRun) -> ForecastRun:
         world, model = self._world, self._world.models[open_run.job_id]
@@ -70,12 +71,12 @@ class Opening:
         """Write it down; what is of a step has its workflow."""
         found = opened.get(open_run.parent_run_id or 0)
         workflow = None if found is None else found[1]
-        if workflow is not None and workflow.flow is not None and open_run.step is not None:
-            self._lifecycle.workflows.attach(
-                workflow.flow, run, open_run.step, is_item=open_run.is_item
-            )
+        steps = self._lifecycle.workflows
+        flow = None if workflow is None else steps.flow_of(workflow)
+        if flow is not None and open_run.step is not None:
+            steps.attach(flow, run, open_run.step, is_item=open_run.is_item)
         if self._world.journal is not None:
-            is_step = run.within is not None
+            is_step = steps.place_of(run) is not None
             self._world.journal.opens(run, open_run.id, workflow=workflow if is_step else None)
 
     def fires(self) -> list[Event]:

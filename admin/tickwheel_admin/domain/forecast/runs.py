@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable
 from enum import Enum, auto
-from typing import TYPE_CHECKING
 
 from tickwheel_admin.domain.forecast.draws import Durations
 from tickwheel_admin.domain.forecast.situation import ForecastJob, ForecastTrigger, MeasuredRun
@@ -18,9 +17,6 @@ from tickwheel_admin.domain.runs.blocking import (
     to_cover,
 )
 from tickwheel_admin.domain.runs.run import Origin
-
-if TYPE_CHECKING:
-    from tickwheel_admin.domain.forecast.workflows.flow import Flow, StepPlace
 
 
 class RunPhase(Enum):
@@ -102,7 +98,6 @@ class ForecastRun:
         "expires_at",
         "fire",
         "first_due_at",
-        "flow",
         "id",
         "model",
         "node_id",
@@ -119,7 +114,6 @@ class ForecastRun:
         "started_at",
         "tries",
         "trigger",
-        "within",
     )
 
     def __init__(
@@ -155,8 +149,6 @@ class ForecastRun:
         self.trigger = trigger
         self.fire = fire
         self.part = part
-        self.flow: Flow | None = None  # of a workflow that has started
-        self.within: StepPlace | None = None  # of a step's run
         self.parts: list[ForecastRun] = []
         self.parts_left = 0
         self.parts_failed = 0

@@ -53,13 +53,24 @@ class WorkflowSteps:
         self._seed = seed
         self._assumed_ms = assumed_ms
         self._graphs: dict[int, GraphModel] = {}
+        self._flows: dict[ForecastRun, Flow] = {}  # of workflows that have not ended
+        self._places: dict[ForecastRun, StepPlace] = {}  # of runs of steps
+
+    def flow_of(self, run: ForecastRun) -> Flow | None:
+        """Of a workflow that has started and has not ended."""
+        return self._flows.get(run)
+
+    def place_of(self, run: ForecastRun) -> StepPlace | None:
+        """Of the run of a step."""
+        return self._places.get(run)
 
     # --- the run of a workflow -------------------------------------------------------------------
 
     def opened(self, run: ForecastRun, started_at: int) -> Flow:
         """A workflow has started; none of its steps has begun."""
-        depth = 1 if run.within is None else run.within.flow.depth + 1
-        flow = run.flow = Flow(run, self._graph_of(run.model), depth=depth)
+        place = self._places.get(run)
+        depth = 1 if place is None else place.flow.depth + 1
+        flow = self._flows[run] = Flow(run, self._graph_of(run.model), depth=depth)
         timeout_ms = run.model.config.timeout_ms
         if timeout_ms is not None:
             flow.times_out_at = started_at + timeout_ms
@@ -100,7 +111,7 @@ class WorkflowSteps:
         if index is None:
             return
         stand = flow.stands[index]
-        run.within = StepPlace(flow, index, is_item)
+        self._places[run] = StepPlace(flow, index, is_item)
         flow.live[run.id] = run
         if is_item:
             stand.live_items += 1
@@ -150,7 +161,7 @@ class WorkflowSteps:
 
     def wakes(self, run: ForecastRun, at: int) -> None:
         """An instant has come that a workflow waited for."""
-        flow = run.flow
+        flow = self._flows.get(run)
         if flow is None or flow.left == 0:
             return
         if flow.times_out_at is not None and flow.times_out_at <= at:
@@ -191,9 +202,8 @@ class WorkflowSteps:
         self._end_if_done(flow, cause, at)
 
     def _end_if_done(self, flow: Flow, cause: ForecastRun | None, at: int) -> None:
-        if flow.left > 0 or flow.run.flow is None:
+        if flow.left > 0 or self._flows.pop(flow.run, None) is None:
             return
-        flow.run.flow = None
         if self._world.journal is not None:
             self._world.journal.ends_with(flow.run, cause)
         self._ends.workflow_ends(flow.run, flow.end_state(), at)
@@ -309,7 +319,7 @@ class WorkflowSteps:
             chance=flow.run.chance + index,
             part=item or 0,
         )
-        run.within = StepPlace(flow, index, item is not None)
+        self._places[run] = StepPlace(flow, index, item is not None)
         flow.live[run.id] = run
         if self._world.journal is not None:
             place = (index, -1 if item is None else item)
