@@ -389,6 +389,16 @@ CREATE TABLE self_audit_difference (
 
 CREATE INDEX ix_self_audit_difference_open ON self_audit_difference (closed_at, found_at);
 
+CREATE TABLE self_audit_absence (
+    hour_at BIGINT NOT NULL,
+    trigger_id INTEGER NOT NULL,
+    reason VARCHAR(16) NOT NULL,
+    job_id INTEGER NOT NULL,
+    executor_id INTEGER NOT NULL,
+    instants TEXT NOT NULL,
+    PRIMARY KEY (hour_at, trigger_id, reason)
+);
+
 CREATE TABLE run (
     id INTEGER NOT NULL,
     executor_id INTEGER NOT NULL,

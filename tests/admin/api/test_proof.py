@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from tests.admin.kit.served import Served, served
 from tests.admin.kit.services import RUN_COLUMNS, run_row
@@ -57,6 +58,19 @@ async def test_a_proof_by_the_api(tmp_path: Path) -> None:
         status, refused = await get("", **{"from": "2020-01-01T00:00:00Z"})
         assert (status, refused["error"]["problems"][0]["field"]) == (422, "from")
         assert (await get("/exceptions", cursor="x"))[0] == 422
+        skip = sa.update(tables.run).where(tables.run.c.id == 2)
+        skip = skip.values(state="skipped", reason="discarded", error_id=None)
+        await admin.services.store.run(lambda conn: conn.execute(skip) and None)
+        status, page = await get("/unrun", executor_id=executor_id)
+        [skipped] = page["items"]
+        assert (skipped["run_id"], skipped["cause"], skipped["owner"]) == (2, "discarded", "carl")
+        assert (skipped["job_name"], skipped["done_by"], skipped["seen_at"]) == (
+            "bills <b>",
+            [],
+            None,
+        )
+        assert (await get("/unrun", executor_id=99))[1]["items"] == []
+        assert (await get("/unrun", cursor="x"))[0] == 422
         assert (await get("", executor_id=99))[1]["not_proven"]["runs"] == 0
 
 
@@ -104,4 +118,9 @@ async def test_what_is_exported_is_verified_and_what_was_changed_is_not(
         ):
             wrong.write_bytes(content)
             assert said in await command("verify", wrong, "--key", used, code=code)
+        skip = sa.update(tables.run).where(tables.run.c.id == 2)
+        skip = skip.values(state="skipped", reason="discarded")
+        await admin.services.store.run(lambda conn: conn.execute(skip) and None)
+        line = (await command("proof", "unrun")).splitlines()[-1].split()
+        assert line[-6:] == ["discarded", "bills", "<b>", "2", "carl", "-"]
         assert "No such file" in await command("verify", tmp_path / "x", "--key", key, code=2)

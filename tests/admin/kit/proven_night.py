@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from tests.admin.kit.served import Served, served
 from tests.admin.kit.services import RUN_COLUMNS, run_row
 from tickwheel_admin.domain.failures.group import FailureGroup
 from tickwheel_admin.domain.proof.sums import HOUR_MS
+from tickwheel_admin.domain.self_audit.absences import Absence, packed
 from tickwheel_admin.domain.self_audit.comparison import (
     AuditCount,
     DifferenceKind,
@@ -78,7 +79,9 @@ class Night:
         }  # fmt: skip
         return dict.fromkeys(RUN_COLUMNS) | run_row(n + 1, whole | changed)
 
-    async def audit(self, *, audited: int = 1, **changed: Any) -> None:
+    async def audit(
+        self, *, audited: int = 1, absences: Sequence[Absence] | None = None, **changed: Any
+    ) -> None:
         """As the loop writes it: 60 instants, two of them paused, one missing, 57 runs of them."""
         count = AuditCount(expected=61, happened=56, fires=58)
         count.explained.update({"paused": 2, "discarded": 1})
@@ -88,6 +91,16 @@ class Night:
             trigger_id=9, job_id=self.job_id, executor_id=self.executor_id,
             at=self.hour_at + 7 * MINUTE_MS, what=DifferenceKind.MISSING,
         )  # fmt: skip
+        found = [
+            Absence(
+                trigger_id=9, job_id=self.job_id, executor_id=self.executor_id, reason=reason,
+                spans=packed(instants),
+            )
+            for reason, instants in (
+                ("missing", [self.hour_at + 7 * MINUTE_MS]),
+                ("paused", [self.hour_at + 8 * MINUTE_MS, self.hour_at + 59 * MINUTE_MS + 1]),
+            )
+        ]  # fmt: skip
         for name, value in changed.items():
             setattr(count, name, value)
         await self.services.store.run(
@@ -95,6 +108,7 @@ class Night:
             self.hour_at,
             {EVERYBODY: count, self.executor_id: count},
             [missing],
+            absences=found if absences is None else absences,
             triggers=[9],
             audited=[9][:audited],
             now=self.hour_at + HOUR_MS + 5 * MINUTE_MS,

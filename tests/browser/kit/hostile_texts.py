@@ -37,6 +37,8 @@ _OUR_OWN_HERE = frozenset(
         ("run", "reason"),
         ("run_attempt", "reason"),
         ("script_source", "sha256"),
+        ("self_audit_absence", "instants"),  # JSON: numbers
+        ("self_audit_absence", "reason"),
         ("self_audit_hour", "absent"),  # JSON: words of ours, with numbers
         ("self_audit_hour", "explained"),
         ("setting", "name"),

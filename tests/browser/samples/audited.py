@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from tests.browser.samples.rows import NOW
 from tickwheel_admin.domain.proof.sums import HOUR_MS
+from tickwheel_admin.domain.self_audit.absences import Absence, packed
 from tickwheel_admin.domain.self_audit.comparison import AuditCount
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.self_audit.results import EVERYBODY, write_hour
@@ -47,6 +48,28 @@ def add_audited_hours(conn: sa.Connection) -> None:
             )
             for executor_id, number in fires.items()
         }
+        instants = [hour_at + minute * 60_000 for minute in (5, 25, 45)]
         write_hour(
-            conn, hour_at, counts, [], triggers=[1], audited=[1], now=hour_at + HOUR_MS + 300_000
+            conn,
+            hour_at,
+            counts,
+            [],
+            absences=[_absence(conn, instants)] if absent else [],
+            triggers=[1],
+            audited=[1],
+            now=hour_at + HOUR_MS + 300_000,
         )
+
+
+def _absence(conn: sa.Connection, instants: list[int]) -> Absence:
+    """Of the oldest trigger."""
+    of = conn.execute(
+        sa.select(TRIGGER.id, TRIGGER.job_id, TRIGGER.executor_id).order_by(TRIGGER.id).limit(1)
+    ).one()
+    return Absence(
+        trigger_id=of.id,
+        job_id=of.job_id,
+        executor_id=of.executor_id,
+        reason="calendar",
+        spans=packed(instants),
+    )

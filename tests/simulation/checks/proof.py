@@ -20,6 +20,7 @@ from tickwheel_admin.domain.proof.sums import (
     total_of,
 )
 from tickwheel_admin.engine.maintenance.self_audit import HourResult
+from tickwheel_admin.services.proof.unrun import read_unrun
 from tickwheel_admin.store.database.tables import self_audit_hour
 from tickwheel_admin.store.proof.ledger import (
     FirePosition,
@@ -58,6 +59,10 @@ def check_proof(
     )
     if not is_same:
         history.violation(f"proof: {sums.as_dict()} of {audit} and {ledger}")
+    listed, summed = _unrun(conn, times), sums.without_run + sums.skipped
+    summed["missing"] += sums.missing
+    if listed != +summed:
+        history.violation(f"proof: {listed} are listed of {summed} that brought no work")
 
 
 def write_audits(conn: sa.Connection, audits: Mapping[int, HourResult]) -> None:
@@ -66,7 +71,14 @@ def write_audits(conn: sa.Connection, audits: Mapping[int, HourResult]) -> None:
     for hour_at, result in audits.items():
         ids = result.audited
         write_hour(
-            conn, hour_at, result.counts, result.found, triggers=ids, audited=ids, now=hour_at
+            conn,
+            hour_at,
+            result.counts,
+            result.found,
+            absences=result.absences,
+            triggers=ids,
+            audited=ids,
+            now=hour_at,
         )
 
 
@@ -91,6 +103,20 @@ def prove(conn: sa.Connection, times: Sequence[tuple[int, int]]) -> ProofSums:
         assert audited[begin].status is HourStatus.AUDITED
         hours.append(prove_hour(begin, audited[begin], ledger, why_gone=GoneReason.UNKNOWN))
     return total_of(hours, proven=True)
+
+
+def _unrun(conn: sa.Connection, times: Sequence[tuple[int, int]]) -> Counter[str]:
+    """The instants that brought no work, as they are listed page by page, by cause."""
+    causes: Counter[str] = Counter()
+    for begin, end in times:
+        after, keys = None, set()
+        while page := read_unrun(conn, begin, executors=None, after=after, limit=PAGE):
+            for key, each in page:
+                assert key not in keys, "an instant is listed twice"
+                keys.add(key)
+                causes[each.cause] += begin <= each.at < end
+            after = page[-1][0]
+    return +causes
 
 
 def _counts(result: HourResult) -> dict[str, int]:

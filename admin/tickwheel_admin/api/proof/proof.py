@@ -16,6 +16,7 @@ from tickwheel_admin.api.proof.shapes import (
     ProofJson,
     ProofKeyJson,
     ProofSumsJson,
+    ProofUnrunJson,
 )
 from tickwheel_admin.domain.fields import Fields, raise_if_any
 from tickwheel_admin.domain.proof.document import ALGORITHM
@@ -24,6 +25,7 @@ from tickwheel_admin.domain.proof.sums import HourProof, ProofSums
 from tickwheel_admin.domain.users.user import Permission
 from tickwheel_admin.services.proof.keys import PublicProofKey
 from tickwheel_admin.services.proof.service import Proof, ProofException, ProofPeriod
+from tickwheel_admin.services.proof.unrun import UnrunInstant
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.input_fields import instant as instant_input
 from tickwheel_admin.web.input_fields import integer, optional_id
@@ -70,6 +72,24 @@ async def list_proof_exceptions(request: web.Request) -> web.Response:
         actor_of(request), period, cursor=cursor, limit=limit
     )
     return answer(page_view(page, _exception_view))
+
+
+@routes.get(
+    "/api/v1/proof/unrun",
+    permission=Permission.VIEW,
+    api=True,
+    query=(*_PERIOD, *PAGING),
+    answers=PageJson[ProofUnrunJson],
+)
+async def list_proof_unrun(request: web.Request) -> web.Response:
+    """A page of instants that brought no work, hour by hour: without a run, or skipped."""
+    fields = query_fields(request)
+    cursor, limit = page_of(fields)
+    period = await _period(request, fields)
+    page = await request.app[SERVICES].proofs.unrun(
+        actor_of(request), period, cursor=cursor, limit=limit
+    )
+    return answer(page_view(page, _unrun_view))
 
 
 @routes.get(
@@ -210,4 +230,22 @@ def _exception_view(told: ProofException) -> ProofExceptionJson:
         "cancelled_by": fire.cancelled_by,
         "retried_by": [] if retry is None else list(retry.ids),
         "retry_state": None if retry is None else retry.last.state,
+    }
+
+
+def _unrun_view(told: UnrunInstant) -> ProofUnrunJson:
+    return {
+        "at": instant(told.at),
+        "cause": told.cause,
+        "run_id": told.run_id,
+        "executor_id": told.executor_id,
+        "executor_name": told.executor_name,
+        "job_id": told.job_id,
+        "job_name": told.job_name,
+        "trigger_id": told.trigger_id,
+        "owner": told.owner,
+        "done_by": list(told.done_by),
+        "done_state": told.done_state,
+        "seen_at": None if told.seen is None else instant(told.seen.at),
+        "seen_by": None if told.seen is None else told.seen.by,
     }

@@ -92,6 +92,27 @@ class ProofExceptionJson(TypedDict):
     retry_state: Annotated[RunState | None, doc("How the last of them stands.")]
 
 
+class ProofUnrunJson(TypedDict):
+    """An instant that should have been, and brought no work."""
+
+    at: Instant | None
+    cause: Annotated[
+        str,
+        doc("A reason of `without_run` or of `skipped` of the sums; `missing`: nobody knows."),
+    ]
+    run_id: Annotated[int | None, doc("The run that was skipped. Null: there is none.")]
+    executor_id: int
+    executor_name: str | None
+    job_id: int
+    job_name: str | None
+    trigger_id: int
+    owner: Annotated[str | None, doc("Of its job.")]
+    done_by: Annotated[list[int], doc("Retries and runs of backfills for this instant.")]
+    done_state: Annotated[RunState | None, doc("How the best of them stands.")]
+    seen_at: Instant | None
+    seen_by: Annotated[str | None, doc("Who looked at a missing one, and closed its alarm.")]
+
+
 class ProofKeyJson(TypedDict):
     """What verifies the proofs of this installation."""
 

@@ -116,6 +116,8 @@ def _told(found: VerifiedProof) -> str:
             f" The ledger has {other.runs} runs: {_outcomes(other)}."
         )
     lines.append(f"{found.exceptions} runs are listed one by one.")
+    if absent := proven.without_run.total() + proven.missing:
+        lines.append(f"{found.without_run} of {absent} instants without a run are, too.")
     return "\n".join(lines)
 
 

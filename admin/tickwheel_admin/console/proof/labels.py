@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from tickwheel_admin.console.frame.consequences import Consequence
 from tickwheel_admin.console.frame.formatting import number
 from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.runs.labels import reason_text as run_reason_text
 from tickwheel_admin.console.runs.labels import state_name
-from tickwheel_admin.console.system.self_audit_labels import reasons_text
+from tickwheel_admin.console.system.self_audit_labels import has_words, reason_text, reasons_text
 from tickwheel_admin.domain.proof.fires import FireOutcome
 from tickwheel_admin.domain.proof.sums import GoneReason
 from tickwheel_admin.services.proof.service import Proof
@@ -46,6 +47,13 @@ def column_name(kind: str) -> str:
 def reasons(counted: Mapping[str, int]) -> str:
     """Why instants brought no run, or why fires were skipped, with their numbers."""
     return reasons_text({reason: count for reason, count in counted.items() if count})
+
+
+def cause_text(cause: str) -> str:
+    """Why an instant brought no work."""
+    if cause == "missing":
+        return _("nobody knows")
+    return reason_text(cause) if has_words(cause) else run_reason_text(cause) or cause
 
 
 def gone_text(gone: Mapping[str, int]) -> str:

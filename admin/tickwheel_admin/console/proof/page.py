@@ -22,6 +22,7 @@ from tickwheel_admin.domain.proof.fires import FireOutcome
 from tickwheel_admin.domain.proof.sums import HOUR_MS, HourProof, ProofSums
 from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.proof.service import Proof, ProofException, ProofPeriod, Proofs
+from tickwheel_admin.services.proof.unrun import UnrunInstant
 from tickwheel_admin.web.client import while_present
 from tickwheel_admin.web.identity import actor_of
 from tickwheel_admin.web.keys import SERVICES
@@ -29,7 +30,8 @@ from tickwheel_admin.web.routes import Routes
 
 HOURS = (24, 12, 72, 168)  # until now, to choose from; the usual one first
 SHOWN_EXCEPTIONS = 200
-LOOKS = 8  # for exceptions, a day each: as long as the longest of `HOURS`
+SHOWN_UNRUN = 50
+LOOKS = 8  # for a list, a day each: as long as the longest of `HOURS`
 CHART_HEIGHT = 180
 MOST_COLUMNS = 48  # beyond, each stands for several hours
 CHOICES = ("executor", "hours", "from", "until")
@@ -69,8 +71,16 @@ async def show_proof(request: web.Request) -> web.Response:
         proof, found, after = await while_present(
             request, _read(services.proofs, actor, period, query.get("after"))
         )
+        unrun, unrun_after = await while_present(
+            request, _read_unrun(services.proofs, actor, period, query.get("unrun"))
+        )
         shown = _shown(proof, found, executor_id)
         shown |= {"after": after, "is_continued": "after" in query}
+        shown |= {
+            "unrun": unrun,
+            "unrun_after": unrun_after,
+            "unrun_is_continued": "unrun" in query,
+        }
     except InvalidInput as error:
         problem = error.problems[0]
     key = await services.proof_keys.find(actor)
@@ -118,6 +128,20 @@ async def _read(
         if cursor is None or len(found) == SHOWN_EXCEPTIONS:
             break
     return proof, found, cursor
+
+
+async def _read_unrun(
+    proofs: Proofs, actor: Actor, period: ProofPeriod, cursor: str | None
+) -> tuple[list[UnrunInstant], str | None]:
+    """Instants that brought no work behind a place in their list, and the place after those."""
+    found: list[UnrunInstant] = []
+    for _look in range(LOOKS):
+        page = await proofs.unrun(actor, period, cursor=cursor, limit=SHOWN_UNRUN - len(found))
+        found += page.items
+        cursor = page.next
+        if cursor is None or len(found) == SHOWN_UNRUN:
+            break
+    return found, cursor
 
 
 def _shown(

@@ -38,9 +38,14 @@ def kind_text(kind: str) -> str:
     return _(_KINDS[kind]) if kind in _KINDS else kind
 
 
+def has_words(reason: str) -> bool:
+    """Whether `reason_text` knows more than the code of a reason."""
+    return reason in _REASONS
+
+
 def reason_text(reason: str) -> str:
     """Why an instant brought no run; a code that has no words stands for itself."""
-    return _(_REASONS[reason]) if reason in _REASONS else reason
+    return _(_REASONS[reason]) if has_words(reason) else reason
 
 
 def reasons_text(explained: Mapping[str, int]) -> str:

@@ -154,6 +154,11 @@ class AuditedSums:
     without_run: Mapping[str, int] = field(default_factory=dict)
     missing: int = 0
 
+    @property
+    def unrun(self) -> int:
+        """Instants that had no run."""
+        return sum(self.without_run.values()) + self.missing
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HourProof:

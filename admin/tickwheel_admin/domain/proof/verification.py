@@ -55,6 +55,7 @@ class VerifiedProof:
     proven: ProofSums = field(default_factory=ProofSums)
     not_proven: ProofSums = field(default_factory=ProofSums)
     exceptions: int = 0
+    without_run: int = 0  # instants of proven hours that are listed one by one
 
 
 def read_public_key(text: str) -> bytes:
@@ -136,6 +137,7 @@ class _Sums:
         self._key_id = key_id
         self._told: Counter[str] = Counter()  # lines of runs since the last hour, by outcome
         self._missing = 0  # lines of missing instants since then
+        self._without_run: Counter[str] = Counter()  # lines of them since then, by cause
 
     def check(self) -> VerifiedProof:
         found: VerifiedProof | None = None
@@ -152,6 +154,8 @@ class _Sums:
                     found.exceptions += 1
                 elif kind == "difference":
                     self._missing += values["what"] == "missing"
+                elif kind == "without_run":
+                    self._without_run[values["cause"]] += 1
                 elif kind == "hour":
                     if values["at_ms"] != next_hour:
                         raise _differs(f"an hour is missing before {values['at']}")
@@ -181,7 +185,13 @@ class _Sums:
                 _same(f"{at}: {outcome}", self._told[outcome], sums.outcomes[outcome])
         _same(f"{at}: late", self._told["late"], sums.late)
         _same(f"{at}: missing", self._missing, values["missing_listed"])
+        listed = values.get("without_run_listed", {})  # files of before have none
+        for cause in sorted({*listed, *self._without_run}):
+            _same(f"{at}: without a run, {cause}", self._without_run[cause], listed.get(cause, 0))
+        if is_proven:
+            found.without_run += self._without_run.total()
         self._told.clear()
+        self._without_run.clear()
         self._missing = 0
         (found.proven if is_proven else found.not_proven).add(sums)
 

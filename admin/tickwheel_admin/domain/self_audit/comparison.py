@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
+from tickwheel_admin.domain.self_audit.absences import Absence, packed
 from tickwheel_admin.domain.self_audit.fixed_delays import doubled_fires, named_fires
 from tickwheel_admin.domain.self_audit.instants import Walls, instants_of, left_by
 from tickwheel_admin.domain.self_audit.past import LedgerFire, Past, TriggerPeriod
@@ -106,8 +107,10 @@ def compare(
     begin: int,
     end: int,
     others: Sequence[LedgerFire] = (),
-) -> tuple[AuditCount, list[LedgerDifference]]:
+) -> tuple[AuditCount, list[LedgerDifference], list[Absence]]:
     """Audit the time from `begin` to before `end` of one trigger.
+
+    Absences are the instants that the count tells of as absent or missing.
 
     Args:
         periods: all that may concern this time, in order of their versions; one at least.
@@ -149,8 +152,9 @@ class _Comparison:
         }
         self.count = AuditCount()
         self.found: list[LedgerDifference] = []
+        self._absent: defaultdict[str, list[int]] = defaultdict(list)  # instants by reason
 
-    def result(self) -> tuple[AuditCount, list[LedgerDifference]]:
+    def result(self) -> tuple[AuditCount, list[LedgerDifference], list[Absence]]:
         seen: set[int] = set()
         # What a later edit took back is not asked of an earlier period: were the database's clock
         # set back in between, it would be.
@@ -174,7 +178,19 @@ class _Comparison:
             self._take(at)
         if self._of.spec.follows_runs:
             self._judge_delays()
-        return self.count, self.found
+        return self.count, self.found, self._absences()
+
+    def _absences(self) -> list[Absence]:
+        return [
+            Absence(
+                trigger_id=self._of.trigger_id,
+                job_id=self._of.job_id,
+                executor_id=self._of.executor_id,
+                reason=reason,
+                spans=packed(instants),
+            )
+            for reason, instants in sorted(self._absent.items())
+        ]
 
     def _judge_delays(self) -> None:
         """Count what must be there of a fixed delay, and is not; notice what is there twice."""
@@ -201,6 +217,7 @@ class _Comparison:
         if reason == _NOT_COUNTED:
             return
         self.count.expected += 1
+        self._absent[reason or DifferenceKind.MISSING.value].append(at)
         if reason is None:
             self._differ(at, DifferenceKind.MISSING)
         else:

@@ -21,6 +21,7 @@ from zlib import crc32
 import sqlalchemy as sa
 import structlog
 
+from tickwheel_admin.domain.self_audit.absences import Absence
 from tickwheel_admin.domain.self_audit.comparison import (
     AuditCount,
     DifferenceKind,
@@ -33,6 +34,7 @@ from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.runs.stats import first_hour, slices_of
+from tickwheel_admin.store.self_audit.absences import forget_absences
 from tickwheel_admin.store.self_audit.ledger import (
     fires_at,
     firing_ids,
@@ -70,6 +72,7 @@ FIRST_BATCH = 5
 MAX_REST_SECONDS = 0.05  # a slice that takes longer waited for the database
 IDS_PER_PAGE = 10_000
 KEPT_DAYS = 400  # so long results are kept, as the hourly figures of runs
+LISTED_DAYS = 40  # so long the single instants without a run are: a proof is of up to 31 days
 ROWS_PER_PASS = 1_000  # of the past, that are forgotten
 RETENTION_MARGIN_MS = HOUR_MS  # an hour whose runs are about to be deleted is left alone
 
@@ -82,6 +85,7 @@ class HourResult:
         default_factory=lambda: defaultdict(AuditCount, {EVERYBODY: AuditCount()})
     )
     found: list[LedgerDifference] = field(default_factory=list)
+    absences: list[Absence] = field(default_factory=list)
     audited: set[int] = field(default_factory=set)
 
     def add(self, executor_id: int, count: AuditCount) -> None:
@@ -94,6 +98,7 @@ class HourResult:
         for executor_id, count in other.counts.items():
             self.counts[executor_id].add(count)
         self.found += other.found
+        self.absences += other.absences
         self.audited |= other.audited
 
 
@@ -122,6 +127,9 @@ class SelfAudit(Loop):
             return False
         await self._store.run(forget_past, now=now, limit=ROWS_PER_PASS)
         await self._store.run(forget_results, before=now - KEPT_DAYS * DAY_MS, hours=HOURS_PER_PASS)
+        await self._store.run(
+            forget_absences, before=now - LISTED_DAYS * DAY_MS, hours=HOURS_PER_PASS
+        )
         return len(due) > HOURS_PER_PASS
 
     async def _due(self, now: int) -> list[int]:
@@ -165,6 +173,7 @@ class SelfAudit(Loop):
             hour_at,
             result.counts,
             result.found,
+            absences=result.absences,
             triggers=ids,
             audited=result.audited,
             now=audited_at,
@@ -236,7 +245,7 @@ def _look_at(
             _add_strangers(result, own)
             continue
         try:
-            count, found = compare(
+            count, found, absences = compare(
                 of_trigger, own, past, begin=begin, end=end, others=others[trigger_id]
             )
         except UnreadableExpression as error:
@@ -248,6 +257,7 @@ def _look_at(
         result.audited.add(trigger_id)
         result.add(of_trigger[-1].executor_id, count)
         result.found += found
+        result.absences += absences
     return result, unsure
 
 

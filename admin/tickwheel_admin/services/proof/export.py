@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from tickwheel_admin.services.proof.service import (
     ProofPeriod,
     Proofs,
 )
+from tickwheel_admin.services.proof.unrun import UnrunInstant
 from tickwheel_admin.store.self_audit.results import StoredDifference
 
 
@@ -38,13 +40,16 @@ class ProofExport:
         totals = {True: ProofSums(), False: ProofSums()}
         groups: set[int] = set()
         exceptions = 0
+        listed: Counter[str] = Counter()  # of the hour, instants without a run by cause
         head = signer.line(_header(period, signer.key_id))
         async for part in self._proofs.parts(actor, period):
-            written = [head, *_part_lines(signer, part, groups)]
+            listed.update(each.cause for each in part.unrun)
+            written = [head, *_part_lines(signer, part, groups, listed)]
             head = b""
             exceptions += len(part.exceptions)
             if part.hour is not None:
                 totals[part.hour.status is HourStatus.AUDITED].add(part.hour.sums)
+                listed.clear()
             yield b"".join(written)
         sums = {
             "kind": "sums",
@@ -71,17 +76,20 @@ def _header(period: ProofPeriod, key_id: str) -> Mapping[str, Any]:
     }
 
 
-def _part_lines(signer: ProofSigner, part: HourPart, groups: set[int]) -> list[bytes]:
+def _part_lines(
+    signer: ProofSigner, part: HourPart, groups: set[int], listed: Mapping[str, int]
+) -> list[bytes]:
     lines = []
     for each in part.exceptions:
         if each.group is not None and each.group.id not in groups:
             groups.add(each.group.id)
             lines.append(signer.line(_group(each.group)))
         lines.append(signer.line(_run(each)))
+    lines += [signer.line(_unrun(each)) for each in part.unrun]
     lines += [signer.line(_difference(each)) for each in part.differences]
     if part.hour is not None:
         missing = sum(each.what == "missing" for each in part.differences)
-        lines.append(signer.line(_hour(part.hour, missing)))
+        lines.append(signer.line(_hour(part.hour, missing, listed)))
     return lines
 
 
@@ -131,6 +139,24 @@ def _group(group: FailureGroup) -> Mapping[str, Any]:
     }
 
 
+def _unrun(told: UnrunInstant) -> Mapping[str, Any]:
+    return {
+        "kind": "without_run",
+        "at": instant_to_iso(told.at),
+        "cause": told.cause,
+        "executor_id": told.executor_id,
+        "executor": told.executor_name,
+        "job_id": told.job_id,
+        "job": told.job_name,
+        "trigger_id": told.trigger_id,
+        "owner": told.owner,
+        "done_by": list(told.done_by),
+        "done_state": told.done_state,
+        "seen_by": None if told.seen is None else told.seen.by,
+        "seen_at": None if told.seen is None else instant_to_iso(told.seen.at),
+    }
+
+
 def _difference(found: StoredDifference) -> Mapping[str, Any]:
     return {
         "kind": "difference",
@@ -146,7 +172,9 @@ def _difference(found: StoredDifference) -> Mapping[str, Any]:
     }
 
 
-def _hour(hour: HourProof, missing_listed: int) -> Mapping[str, Any]:
+def _hour(
+    hour: HourProof, missing_listed: int, unrun_listed: Mapping[str, int]
+) -> Mapping[str, Any]:
     return {
         "kind": "hour",
         "at": instant_to_iso(hour.hour_at),
@@ -155,6 +183,8 @@ def _hour(hour: HourProof, missing_listed: int) -> Mapping[str, Any]:
         "audited_at": _instant(hour.audited_at),
         "sums": hour.sums.as_dict(),
         "missing_listed": missing_listed,  # at most 1,000 differences of an hour are kept
+        # By cause. None: they are kept for 40 days.
+        "without_run_listed": {key: unrun_listed[key] for key in sorted(unrun_listed)},
     }
 
 

@@ -38,6 +38,7 @@ from tickwheel_admin.services.lists.paging import (
     encode_cursor,
 )
 from tickwheel_admin.services.lists.scope import visible_executors
+from tickwheel_admin.services.proof.unrun import UnrunInstant, UnrunKey, read_unrun
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.executors.executors import executor_names
@@ -59,7 +60,8 @@ from tickwheel_admin.store.self_audit.results import (
 
 DAY_MS = 24 * HOUR_MS
 FIRES_PER_PAGE = 2_000
-HOURS_PER_PAGE = 24  # that one request for exceptions looks through at most
+HOURS_PER_PAGE = 24  # that one request for a list looks through at most
+UNRUN_PER_PAGE = 500  # of a file, instants that are read at once
 MAX_REST_SECONDS = 0.05
 
 
@@ -143,6 +145,7 @@ class HourPart:
     """A page of an hour: what it tells of, and, with the last one, the hour."""
 
     exceptions: Sequence[ProofException]
+    unrun: Sequence[UnrunInstant] = ()  # without a run; those skipped are among the exceptions
     differences: Sequence[StoredDifference] = ()  # that stand
     hour: HourProof | None = None
 
@@ -261,6 +264,48 @@ class Proofs:
         is_last = looked_to >= period.until_at
         return Page(items=found, next=None if is_last else encode_cursor(_Key(looked_to, 0)))
 
+    async def unrun(
+        self, actor: Actor, period: ProofPeriod, *, cursor: str | None = None, limit: int = 50
+    ) -> Page[UnrunInstant]:
+        """A page of instants that brought no work: without a run, or with one that was skipped.
+
+        Hour by hour; within an hour first those without a run, by trigger. A page that looked
+        through a day may be short.
+
+        Raises:
+            InvalidInput: on "cursor" or "limit".
+        """
+        limit = check_limit(limit)
+        key = decode_cursor(cursor, UnrunKey)
+        begin = period.from_at if key is None else max(period.from_at, _hour_of(key.hour_at))
+        found: list[tuple[UnrunKey, UnrunInstant]] = []
+        looked_to = begin
+        async with self._heavy.turn(actor.user_id):
+            hours = range(begin, period.until_at, HOUR_MS)[:HOURS_PER_PAGE]
+            audited = await self._store.read(
+                audited_sums,
+                from_at=begin,
+                to_at=begin + len(hours) * HOUR_MS,
+                executors=period.executors,
+            )
+            for hour_at in hours:
+                found += await self._store.read(
+                    read_unrun,
+                    hour_at,
+                    executors=period.executors,
+                    # Others' rows would be read in vain where these executors have none.
+                    with_absences=hour_at in audited and audited[hour_at].unrun > 0,
+                    after=key if key is not None and key.hour_at == hour_at else None,
+                    limit=limit + 1 - len(found),
+                )
+                looked_to = hour_at + HOUR_MS
+                if len(found) > limit:
+                    place = encode_cursor(found[limit - 1][0])
+                    return Page(items=[each for _, each in found[:limit]], next=place)
+        is_last = looked_to >= period.until_at
+        place = encode_cursor(UnrunKey(looked_to, False, 0, "", 0))
+        return Page(items=[each for _, each in found], next=None if is_last else place)
+
     def _read_exceptions(
         self,
         conn: sa.Connection,
@@ -301,11 +346,36 @@ class Proofs:
             after = FirePosition(scheduled_at=page.fires[-1].scheduled_at, run_id=page.fires[-1].id)
             await asyncio.sleep(min(loop.time() - began, MAX_REST_SECONDS))
         assert first.audited is not None  # noqa: S101 - read with the first page
+        if with_exceptions:
+            yield HourPart(exceptions=page.exceptions)
+            async for part in self._hour_unrun(period, hour_at):
+                yield part
         yield HourPart(
-            exceptions=page.exceptions,
+            exceptions=(),
             differences=first.differences,
             hour=prove_hour(hour_at, first.audited, ledger, why_gone=first.why_gone),
         )
+
+    async def _hour_unrun(self, period: ProofPeriod, hour_at: int) -> AsyncIterator[HourPart]:
+        """The instants of an hour without a run, page by page."""
+        loop = asyncio.get_running_loop()
+        after: UnrunKey | None = None
+        while True:
+            began = loop.time()
+            found = await self._store.read(
+                read_unrun,
+                hour_at,
+                executors=period.executors,
+                after=after,
+                limit=UNRUN_PER_PAGE,
+                with_runs=False,
+            )
+            if found:
+                yield HourPart(exceptions=(), unrun=[each for _, each in found])
+            if len(found) < UNRUN_PER_PAGE:
+                return
+            after = found[-1][0]
+            await asyncio.sleep(min(loop.time() - began, MAX_REST_SECONDS))
 
 
 def _read_page(

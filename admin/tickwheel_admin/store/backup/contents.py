@@ -69,6 +69,7 @@ HISTORY: tuple[sa.Table, ...] = (
     t.deadline_forecast,
     t.self_audit_hour,
     t.self_audit_difference,
+    t.self_audit_absence,
     t.alarm,
     t.notification,
     t.notification_item,

@@ -433,6 +433,19 @@ self_audit_difference = _table(
     sa.Index("ix_self_audit_difference_open", "closed_at", "found_at"),
 )
 
+# The instants of an hour that brought no run, those of one trigger with one reason in one row.
+self_audit_absence = _table(
+    "self_audit_absence",
+    sa.Column("hour_at", Instant, primary_key=True, autoincrement=False),
+    sa.Column("trigger_id", Id, primary_key=True, autoincrement=False),
+    # A domain.self_audit.AuditReason, or "missing".
+    sa.Column("reason", sa.String(16), primary_key=True),
+    sa.Column("job_id", Id, nullable=False),
+    sa.Column("executor_id", Id, nullable=False),
+    # JSON: [ms after the hour's beginning, ms from one to the next, how many], ...
+    sa.Column("instants", LongText, nullable=False),
+)
+
 run = _table(
     "run",
     sa.Column("id", Id, primary_key=True, autoincrement=False),

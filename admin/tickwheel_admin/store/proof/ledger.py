@@ -66,6 +66,20 @@ def page_exceptions(
     return _page(conn, [told], from_at, to_at, executors, after, limit)
 
 
+def page_skipped(
+    conn: sa.Connection,
+    *,
+    from_at: int,
+    to_at: int,
+    executors: Scope,
+    after: FirePosition | None = None,
+    limit: int,
+) -> list[ProvenFire]:
+    """Those of `page_fires` that were skipped; reads the entries of what was skipped then."""
+    skipped = run.c.listed_as == RunState.SKIPPED.value
+    return _page(conn, [skipped], from_at, to_at, executors, after, limit, index="ix_run_by_state")
+
+
 def _page(
     conn: sa.Connection,
     conditions: list[sa.ColumnElement[bool]],
@@ -74,6 +88,8 @@ def _page(
     executors: Scope,
     after: FirePosition | None,
     limit: int,
+    *,
+    index: str = "ix_run_recent",
 ) -> list[ProvenFire]:
     wanted = (
         sa.select(*(run.c[name] for name in _FIELDS))
@@ -89,7 +105,7 @@ def _page(
         )
     return [
         ProvenFire(**{**row._mapping, "state": RunState(row.state)})
-        for row in conn.execute(reading(wanted, run, "ix_run_recent"))
+        for row in conn.execute(reading(wanted, run, index))
     ]
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from tickwheel_admin.store.database.tables import job
+from tickwheel_admin.store.database.tables import ALIVE, job
 
 
 class NamedJob(NamedTuple):
@@ -15,9 +15,15 @@ class NamedJob(NamedTuple):
 
     name: str
     owner: str  # empty: nobody is named
+    is_deleted: bool
 
 
 def jobs_with_owners(conn: sa.Connection, job_ids: Collection[int]) -> dict[int, NamedJob]:
     """By id."""
-    wanted = sa.select(job.c.id, job.c.name, job.c.owner).where(job.c.id.in_(sorted(job_ids)))
-    return {row.id: NamedJob(row.name, row.owner) for row in conn.execute(wanted)}
+    wanted = sa.select(job.c.id, job.c.name, job.c.owner, job.c.deleted_at).where(
+        job.c.id.in_(sorted(job_ids))
+    )
+    return {
+        row.id: NamedJob(row.name, row.owner, is_deleted=row.deleted_at != ALIVE)
+        for row in conn.execute(wanted)
+    }

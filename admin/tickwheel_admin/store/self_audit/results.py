@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from tickwheel_admin.domain.alarms.kind import AlarmKind
 from tickwheel_admin.domain.alarms.signal import AlarmSignal
 from tickwheel_admin.domain.fields import instant_to_iso
+from tickwheel_admin.domain.self_audit.absences import Absence
 from tickwheel_admin.domain.self_audit.comparison import (
     AuditCount,
     DifferenceKind,
@@ -26,6 +27,7 @@ from tickwheel_admin.store.database.tables import (
     self_audit_hour,
     setting,
 )
+from tickwheel_admin.store.self_audit.absences import write_absences
 
 EVERYBODY = 0  # the executor id of the counts of all executors together
 MAX_DIFFERENCES = 1_000  # of an hour; all are counted, and so many are kept
@@ -111,6 +113,7 @@ def write_hour(
     counts: Mapping[int, AuditCount],
     found: Sequence[LedgerDifference],
     *,
+    absences: Sequence[Absence],
     triggers: Collection[int],
     audited: Collection[int],
     now: int,
@@ -119,6 +122,7 @@ def write_hour(
 
     Args:
         counts: by executor; EVERYBODY is there.
+        absences: all instants without a run that the counts tell of.
         triggers: ids of those that there were.
         audited: of those that were looked at; what was found of the others before stays.
     """
@@ -140,6 +144,7 @@ def write_hour(
         for executor_id, count in sorted(counts.items())
     ]
     insert_rows(conn, self_audit_hour, rows, columns=tuple(rows[0]))
+    write_absences(conn, hour_at, absences)
     left_out = set(triggers) - set(audited)
     new = _write_differences(conn, hour_at, found, left_out=left_out, now=now)
     if new:

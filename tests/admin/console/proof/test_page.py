@@ -69,11 +69,30 @@ async def test_exceptions_go_on_where_the_page_ended(
         async with night.admin.client.get(address) as answer:
             text = await answer.text()
         assert answer.status == 200
-        seen += re.findall(r'href="/runs/(\d+)"', text)
+        seen += re.findall(r'href="/runs/(\d+)"', text.partition('id="h-unrun"')[0])
         later = re.search(r'href="([^"]*after=[^"]+)"[^>]*>Later ones', text)
         address = later[1].replace("&amp;", "&") if later else ""
     assert seen == sorted(set(seen), key=int)
     assert len(seen) == 6
+
+
+async def test_what_did_not_run_is_listed_instant_by_instant(
+    night: Night, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await night.admin.log_in("vera", Role.VIEWER)
+    page = (await text_of(night)).partition("instant by instant")[2]
+    told = [f"bills billing {cause} carl" for cause in ("nobody knows", "paused", "discarded")]
+    places = [page.index(each) for each in told]
+    assert places == sorted(places)
+    assert page.count("paused carl") == 2
+    monkeypatch.setattr(proof_page, "SHOWN_UNRUN", 3)
+    async with night.admin.client.get("/proof") as answer:
+        later = re.search(r'href="([^"]*unrun=[^"#]+)#h-unrun"', await answer.text())
+    assert later is not None
+    page = (await text_of(night, later[1].replace("&amp;", "&"))).partition("instant by instant")[2]
+    assert ("discarded" in page, "paused" in page, "First ones" in page) == (True, False, True)
+    empty = await text_of(night, "/proof?from=2001-01-01T00:00&until=2001-01-01T05:30")
+    assert "No instant is known that brought no work." in empty
 
 
 async def test_the_key_is_made_once_and_the_file_is_genuine(night: Night) -> None:

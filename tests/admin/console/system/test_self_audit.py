@@ -43,7 +43,14 @@ async def audited_hour(site: Served) -> tuple[int, int, int]:
         what=DifferenceKind.MISSING,
     )
     await site.services.store.run(
-        write_hour, hour_at, counts, [found], triggers=range(20), audited=range(10), now=hour_at
+        write_hour,
+        hour_at,
+        counts,
+        [found],
+        absences=[],
+        triggers=range(20),
+        audited=range(10),
+        now=hour_at,
     )
     return hour_at, ids[1], job_id
 

@@ -46,9 +46,10 @@ def _document(**of_hour: Any) -> list[dict[str, Any]]:
         {"kind": "run", "id": 1, "outcome": "failed", "late": False},
         {"kind": "run", "id": 2, "outcome": "succeeded", "late": True},
         {"kind": "difference", "what": "missing", "at": "x"},
+        {"kind": "without_run", "at": "x", "cause": "missing"},
         {
             "kind": "hour", "at": "x", "at_ms": FROM, "status": "audited", "missing_listed": 1,
-            "sums": hour,
+            "sums": hour, "without_run_listed": {"missing": 1},
         },
         {
             "kind": "sums", "proven": total.as_dict(), "not_proven": ProofSums().as_dict(),
@@ -75,7 +76,7 @@ def _fault(file: bytes) -> ProofFault:
 def test_a_genuine_file_says_what_it_proves() -> None:
     found = _verify(_signed(_document()))
     assert (found.proven.expected, found.proven.missing, found.exceptions) == (4, 1, 2)
-    assert found.not_proven.hours == 0
+    assert (found.not_proven.hours, found.without_run) == (0, 1)
     assert found.header["from_ms"] == FROM
 
 
@@ -150,37 +151,43 @@ def test_a_signature_in_other_words_is_refused() -> None:
 )
 def test_sums_that_do_not_agree_are_seen_though_they_are_signed(changed: dict[str, Any]) -> None:
     document = _document()
-    document[5]["sums"] |= changed
+    document[6]["sums"] |= changed
     assert _fault(_signed(document)) is ProofFault.SUMS
 
 
 def test_nothing_is_known_of_an_hour_that_was_not_audited() -> None:
     document = _document()
-    document[5]["status"] = "not_audited"
-    document[6] |= {"proven": document[6]["not_proven"], "not_proven": document[6]["proven"]}
+    document[6]["status"] = "not_audited"
+    document[7] |= {"proven": document[7]["not_proven"], "not_proven": document[7]["proven"]}
     assert _fault(_signed(document)) is ProofFault.SUMS
-    for sums in (document[5]["sums"], document[6]["not_proven"]):
+    for sums in (document[6]["sums"], document[7]["not_proven"]):
         sums |= {"expected": 0, "audited_runs": 0, "missing": 0}
     assert _verify(_signed(document)).not_proven.runs == 3
 
 
 def test_lines_that_the_sums_do_not_know_are_seen() -> None:
-    for place in (2, 3, 4, 5, 6):
+    for place in (2, 3, 4, 5, 6, 7):
         document = _document()
         del document[place]
         assert _fault(_signed(document)) is ProofFault.SUMS, place
     document = _document()
-    document[6]["exceptions"] = 3
+    document[7]["exceptions"] = 3
     assert _fault(_signed(document)) is ProofFault.SUMS
     document = _document()
-    document[6]["proven"]["hours"] = 2
+    document[7]["proven"]["hours"] = 2
     assert _fault(_signed(document)) is ProofFault.SUMS
     document = _document()
     document[0]["until_ms"] += HOUR_MS
     assert _fault(_signed(document)) is ProofFault.SUMS
     document = _document()
-    document[5]["sums"] = "none"
+    document[6]["sums"] = "none"
     assert _fault(_signed(document)) is ProofFault.SUMS
+
+
+def test_a_file_from_before_instants_were_listed_is_still_accepted() -> None:
+    document = _document()
+    del document[6]["without_run_listed"], document[5]
+    assert _verify(_signed(document)).without_run == 0
 
 
 def test_something_else_is_no_proof() -> None:

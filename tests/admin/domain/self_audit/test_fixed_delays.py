@@ -60,7 +60,7 @@ def told(
     fires: list[LedgerFire], trigger: TriggerPeriod = TRIGGER, past: Past | None = None
 ) -> tuple[list[tuple[int, str]], dict[str, int]]:
     """(minute and kind of each difference, what is explained)."""
-    count, found = compare(
+    count, found, _ = compare(
         [trigger],
         [each for each in fires if each.scheduled_at < 2 * HOUR],
         past or Past(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -16,7 +17,9 @@ from tickwheel_admin.domain.proof.sums import HOUR_MS, HourStatus
 from tickwheel_admin.domain.proof.verification import read_public_key, verify
 from tickwheel_admin.domain.users.user import Actor, Role
 from tickwheel_admin.services.proof import service
+from tickwheel_admin.services.proof import unrun as unrun_list
 from tickwheel_admin.services.proof.keys import ProofKeys
+from tickwheel_admin.services.proof.unrun import UnrunInstant
 from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.services.secrets.readability import unreadable_secrets
 from tickwheel_admin.services.secrets.rotation import KeyRotation
@@ -123,6 +126,61 @@ async def test_exceptions_have_cause_owner_and_what_was_done(
     assert found == [2, 3, 4, 5, 6, 7]
 
 
+async def unrun(night: Night, actor: Actor = COMMAND_LINE, **wanted: Any) -> list[UnrunInstant]:
+    """All of the list, in pages."""
+    period, found, cursor = await night.period(actor), [], None
+    while True:
+        page = await night.services.proofs.unrun(actor, period, cursor=cursor, **wanted)
+        found += page.items
+        cursor = page.next
+        if cursor is None:
+            return found
+
+
+async def test_each_instant_that_brought_no_work_is_listed_once_and_the_sums_agree(
+    night: Night, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = await unrun(night)
+    sums = (await night.prove()).proven
+    causes = Counter(each.cause for each in found)
+    assert causes == sums.without_run + sums.skipped + Counter(missing=sums.missing)
+    at = [(each.at - night.hour_at) // MINUTE_MS for each in found]
+    assert at == [7, 8, 59, 3]
+    assert [each.run_id for each in found] == [None, None, None, 4]
+    assert {(e.job_name, e.executor_name, e.owner) for e in found} == {("bills", "billing", "carl")}
+    monkeypatch.setattr(service, "HOURS_PER_PAGE", 1)
+    for rows in (1, 50):
+        monkeypatch.setattr(unrun_list, "ROWS_AT_ONCE", rows + 1)
+        for limit in (1, 2, 3):
+            assert await unrun(night, limit=limit) == found
+    with pytest.raises(InvalidInput):
+        await night.services.proofs.unrun(COMMAND_LINE, await night.period(), cursor="x")
+    # What an audit finds next replaces what it found before.
+    await night.audit(absences=[], absent=Counter(), differences=Counter())
+    assert [each.cause for each in await unrun(night)] == ["discarded"]
+
+
+async def test_of_an_instant_without_a_run_it_is_told_what_was_done(night: Night) -> None:
+    at = night.hour_at + 8 * MINUTE_MS
+    filled = {"job_id": night.job_id, "trigger_id": 9, "backfill_id": 1}
+    for values in (
+        {"at": at, "run_id": 700, "outcome": "failed"},
+        {"at": at, "backfill_id": 2, "run_id": 600, "outcome": "succeeded"},
+        {"at": at - MINUTE_MS, "run_id": 800, "outcome": "existing"},
+    ):
+        await night.change(sa.insert(tables.backfill_run).values(filled | values))
+    link = {"run_id": 4, "retry_id": 900, "scheduled_at": at, "state": "failed", "ended_at": 1}
+    await night.change(sa.insert(tables.run_retry).values(link))
+    seen = sa.update(tables.self_audit_difference).values(seen_at=5, seen_by="eve")
+    await night.change(seen)
+    missing, paused, other, skipped = await unrun(night)
+    assert missing.seen is not None
+    assert (missing.seen.by, missing.done_by, missing.done_state) == ("eve", [], None)
+    assert (paused.done_by, paused.done_state, paused.seen) == ([600, 700], "succeeded", None)
+    assert (other.done_by, other.done_state) == ([], None)
+    assert (skipped.done_by, skipped.done_state) == ([900], "failed")
+
+
 async def test_the_file_is_verified_and_tells_the_same(night: Night) -> None:
     services = night.services
     with pytest.raises(Conflict, match="no key"):
@@ -137,6 +195,7 @@ async def test_the_file_is_verified_and_tells_the_same(night: Night) -> None:
     proof = await night.prove()
     assert (found.proven, found.not_proven) == (proof.proven, proof.not_proven)
     assert found.exceptions == 6
+    assert found.without_run == found.proven.without_run.total() + found.proven.missing == 3
     assert "called bank" in file.decode()
 
 
@@ -177,5 +236,6 @@ async def test_others_see_nothing_of_it(night: Night) -> None:
     proof = await proofs.sums(stranger, period)
     assert (proof.proven.hours, proof.proven.runs, proof.proven.expected) == (1, 0, 0)
     assert (await proofs.exceptions(stranger, period)).items == []
+    assert await unrun(night, stranger) == []
     mine = await night.period(stranger, executor_id=night.executor_id)
     assert (await proofs.sums(stranger, mine)).not_proven.runs == 0

@@ -64,6 +64,7 @@ from tickwheel_admin.store.pools.holders import pools_now
 from tickwheel_admin.store.pools.slots import end_uses, pools_waited_for
 from tickwheel_admin.store.proof import ledger as proven
 from tickwheel_admin.store.proof import names as proven_names
+from tickwheel_admin.store.proof.filled import filled_instants
 from tickwheel_admin.store.runs import (
     attempts,
     checkpoints,
@@ -89,6 +90,7 @@ from tickwheel_admin.store.runs.logs import last_log_line, log_chunks_after, log
 from tickwheel_admin.store.runs.pages import RunFilter, RunPosition
 from tickwheel_admin.store.runs.pools.line import first_in_line
 from tickwheel_admin.store.runs.spans import remove_old_spans
+from tickwheel_admin.store.self_audit import absences as audit_absences
 from tickwheel_admin.store.self_audit import ledger as audited_ledger
 from tickwheel_admin.store.self_audit import past as audited
 from tickwheel_admin.store.self_audit import results as audit_results
@@ -1237,6 +1239,49 @@ QUERIES = [
         ("ix_run_recent",),
     ),
     Query(
+        "skipped fires of an hour that is proven",
+        lambda c, now: proven.page_skipped(
+            c,
+            from_at=1_700_000_010_000,
+            to_at=1_700_000_030_000,
+            executors={1, 2},
+            after=proven.FirePosition(scheduled_at=1_700_000_020_000, run_id=1_020_000),
+            limit=50,
+        ),
+        ("ix_run_by_state",),
+    ),
+    Query(
+        "instants of an hour without a run",
+        lambda c, now: audit_absences.page_absences(
+            c,
+            hour_at=HOURS[-1],
+            executors={1, 2},
+            since=audit_absences.AbsencePosition(trigger_id=1_000, reason="paused"),
+            limit=50,
+        ),
+        ("primary",),
+    ),
+    Query(
+        "who has looked at missing fires",
+        lambda c, now: audit_absences.seen_missing(c, HOURS[-1], range(100)),
+        ("primary",),
+    ),
+    Query(
+        "what an audit wrote of an hour without runs",
+        lambda c, now: audit_absences.write_absences(c, HOURS[-1], []),
+        ("primary",),
+    ),
+    Query(
+        "forget the oldest instants without runs",
+        lambda c, now: audit_absences.forget_absences(c, before=HOURS[0] + 1, hours=2),
+        ("primary",),
+    ),
+    Query(
+        "what backfills have run of some instants",
+        lambda c, now: filled_instants(c, [(job_id, 10 * job_id) for job_id in range(1, 120)]),
+        ("primary",),
+    ),
+    Query(
         "what the audit counted of an hour that is proven",
         lambda c, now: proven.audited_sums(
             c, from_at=HOURS[-1], to_at=HOURS[-1] + 1, executors={1}
@@ -1526,6 +1571,7 @@ def populate(world: World) -> None:
         (tables.calendar_period, lambda n: {"name": f"c{n}", "until_at": n, "spec": "{}"}),
         (tables.run_purge, lambda n: {"job_id": n, "from_at": n, "to_at": n}),
         (tables.self_audit_difference, _difference),
+        (tables.self_audit_absence, _absence),
         (tables.node_period, _node_period),
     ):
         fill(table, [row(n) for n in range(PERIODS)])
@@ -1828,6 +1874,17 @@ def _difference(n: int) -> dict[str, Any]:
         "executor_id": n % EXECUTORS + 1,
         "found_at": n,
         "closed_at": n if n % 50 else None,
+    }
+
+
+def _absence(n: int) -> dict[str, Any]:
+    return {
+        "hour_at": HOURS[n % len(HOURS)],
+        "trigger_id": n,
+        "reason": "paused",
+        "job_id": n % JOBS + 1,
+        "executor_id": n % EXECUTORS + 1,
+        "instants": "[[0,0,1]]",
     }
 
 

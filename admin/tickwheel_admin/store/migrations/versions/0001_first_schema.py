@@ -393,6 +393,15 @@ def upgrade() -> None:
         indexes={"ix_self_audit_difference_open": ["closed_at", "found_at"]},
     )
     create_table(
+        "self_audit_absence",
+        sa.Column("hour_at", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("trigger_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("reason", sa.String(16), primary_key=True),
+        sa.Column("job_id", Id, nullable=False),
+        sa.Column("executor_id", Id, nullable=False),
+        sa.Column("instants", LongText, nullable=False),
+    )
+    create_table(
         "run",
         sa.Column("id", Id, primary_key=True, autoincrement=False),
         sa.Column("executor_id", Id, nullable=False),

@@ -20,6 +20,7 @@ _EXAMPLES = """\
   tickwheel proof show                   the last 24 whole hours, in numbers that add up
   tickwheel proof show --from 2026-11-27T18:00Z --until 2026-11-28T08:00Z --executor billing
   tickwheel proof exceptions             each run that did not succeed at once
+  tickwheel proof unrun                  each instant without a run, or skipped, with its cause
   tickwheel proof export night.ndjson --from 2026-11-27T18:00Z
   tickwheel proof key --create           once, as an administrator
   tickwheel proof key > tickwheel.pub    the public key; once, for whoever verifies
@@ -59,6 +60,25 @@ _COLUMNS = (
 )
 
 
+def _work(found: Item) -> str | None:
+    told = []
+    if found["done_by"]:
+        told.append(f"run {found['done_by'][-1]}, {found['done_state']}")
+    if found["seen_by"]:
+        told.append(f"seen by {found['seen_by']}")
+    return "; ".join(told) or None
+
+
+_UNRUN_COLUMNS = (
+    instant("INSTANT", "at"),
+    text("CAUSE", "cause"),
+    made("JOB", lambda each: each["job_name"] or f"#{each['job_id']}"),
+    optional(number("RUN", "run_id")),
+    optional(text("OWNER", "owner")),
+    optional(made("DONE", _work)),
+)
+
+
 def register(subparsers: Subparsers) -> None:
     """Add the group."""
     group = add_group(
@@ -71,6 +91,11 @@ def register(subparsers: Subparsers) -> None:
     _add_period(command)
     command = add_command(
         group, "exceptions", _exceptions, told="runs that did not succeed at once, oldest first"
+    )
+    _add_period(command)
+    add_limit(command)
+    command = add_command(
+        group, "unrun", _unrun, told="instants without a run, or whose run was skipped, by hour"
     )
     _add_period(command)
     add_limit(command)
@@ -155,6 +180,11 @@ def _lines(found: Item) -> list[str]:
 def _exceptions(call: Invocation) -> None:
     found = call.api.pages("/proof/exceptions", most=call.args.limit, **_period(call))
     call.printer.items(found, _COLUMNS, none="Each run succeeded at the first try, in time.")
+
+
+def _unrun(call: Invocation) -> None:
+    found = call.api.pages("/proof/unrun", most=call.args.limit, **_period(call))
+    call.printer.items(found, _UNRUN_COLUMNS, none="No instant is known that brought no work.")
 
 
 def _export(call: Invocation) -> None:
