@@ -27,6 +27,9 @@ class Work:
     # What the server did: rows read and written on MariaDB (its Handler counters, which see scans
     # and sorts too) and PostgreSQL (its statistics of tables), tens of steps on SQLite.
     touched: int = 0
+    # Bytes of the write-ahead log of MariaDB and PostgreSQL: each entry of an index that is written
+    # adds to them, as each row does. 0 on SQLite, whose steps count entries.
+    logged: int = 0
     texts: list[str] = field(default_factory=list, repr=False)  # of the statements
 
     def __add__(self, other: Work) -> Work:
@@ -35,6 +38,7 @@ class Work:
             sets=self.sets + other.sets,
             commits=self.commits + other.commits,
             touched=self.touched + other.touched,
+            logged=self.logged + other.logged,
             texts=self.texts + other.texts,
         )
 
@@ -62,7 +66,7 @@ async def counted(database: Database) -> AsyncIterator[Work]:
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", on_statement)
         sa.event.remove(sa.Engine, "commit", on_commit)
-    work.touched = touched.so_far()
+    work.touched, work.logged = touched.so_far()
 
 
 class _SQLite:
@@ -80,10 +84,10 @@ class _SQLite:
     def _one_more(self) -> None:
         self._tens += 1
 
-    def so_far(self) -> int:
+    def so_far(self) -> tuple[int, int]:
         sa.event.remove(self._engine, "connect", self._count_on)
         self._engine.dispose()
-        return self._tens
+        return self._tens, 0
 
 
 class _Server:
@@ -92,11 +96,17 @@ class _Server:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._before = self._read()
+        self._log_before = database.read_sync(self._log_position)
 
-    def so_far(self) -> int:
-        return self._read() - self._before
+    def so_far(self) -> tuple[int, int]:
+        logged = self._database.read_sync(self._log_position) - self._log_before
+        return self._read() - self._before, logged
 
     def _read(self) -> int:
+        raise NotImplementedError
+
+    @staticmethod
+    def _log_position(conn: sa.Connection) -> int:
         raise NotImplementedError
 
 
@@ -112,6 +122,11 @@ class _MariaDB(_Server):
             if name.startswith("read_") or name in ("write", "update", "delete")
         )
 
+    @staticmethod
+    def _log_position(conn: sa.Connection) -> int:
+        row = conn.execute(sa.text("SHOW GLOBAL STATUS LIKE 'Innodb_lsn_current'")).one()
+        return int(row[1])
+
 
 class _PostgreSQL(_Server):
     def _read(self) -> int:
@@ -121,6 +136,11 @@ class _PostgreSQL(_Server):
             what="the sessions before this one to end",
         )
         return self._database.read_sync(_tuples)
+
+    @staticmethod
+    def _log_position(conn: sa.Connection) -> int:
+        position = conn.execute(sa.text("SELECT pg_current_wal_insert_lsn() - '0/0'"))
+        return int(position.scalar_one())
 
 
 def _other_sessions(conn: sa.Connection) -> int:
