@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from tickwheel_admin.app import create_cipher, create_services
+from tickwheel_admin.app.services import create_cipher, create_services
 from tickwheel_admin.cli.failure import Failure as Failure
 from tickwheel_admin.config import Config, load_config
 from tickwheel_admin.domain.errors import UserError

@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING
 
-from tickwheel_admin.app import Admin
+from tickwheel_admin.app.admin import Admin
 from tickwheel_admin.cli.common import (
     Failure,
     add_config_flags,

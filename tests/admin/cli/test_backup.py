@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tickwheel_admin.app import SECRET_KEY_FILE, create_cipher
+from tickwheel_admin.app.services import SECRET_KEY_FILE, create_cipher
 from tickwheel_admin.cli import main
 from tickwheel_admin.config import load_config
 from tickwheel_admin.services.secrets.purposes import purpose_of_secret

@@ -29,7 +29,7 @@ from tests.admin.kit.clock import Clock
 from tests.admin.kit.engine import add_links
 from tests.admin.kit.routes import COMMON, Caller, Ids, callers, two_executors
 from tests.admin.kit.served import Served, config_in, services_over
-from tickwheel_admin.app import create_app
+from tickwheel_admin.app.web_app import create_app
 from tickwheel_admin.services.users.throttle import LoginThrottle
 from tickwheel_admin.store.backup.contents import columns_of
 from tickwheel_admin.store.database.database import Database

@@ -15,7 +15,8 @@ from tests.admin.kit.clock import Clock
 from tests.admin.kit.served import Client, cheap_passwords, config_in, fresh_store
 from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, LocalProvider, local_provider
 from tests.support.processes import free_port
-from tickwheel_admin.app import create_app, create_services
+from tickwheel_admin.app.services import create_services
+from tickwheel_admin.app.web_app import create_app
 from tickwheel_admin.services.services import Services
 
 

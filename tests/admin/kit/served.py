@@ -15,7 +15,8 @@ from argon2 import PasswordHasher
 from tests.admin.kit.clock import Clock
 from tests.admin.kit.contract import watched
 from tests.support.databases import sqlite_with_tables
-from tickwheel_admin.app import create_app, create_services
+from tickwheel_admin.app.services import create_services
+from tickwheel_admin.app.web_app import create_app
 from tickwheel_admin.config import Config, load_config
 from tickwheel_admin.domain.users.user import Grant, Role, everywhere
 from tickwheel_admin.engine.alarms.ports import ChannelSender

@@ -21,7 +21,8 @@ from tests.admin.kit.served import (
     fresh_store,
 )
 from tests.support.round_robin import RoundRobin
-from tickwheel_admin.app import create_app, create_services
+from tickwheel_admin.app.services import create_services
+from tickwheel_admin.app.web_app import create_app
 from tickwheel_admin.domain.admin_status import AdminStatus, status_to_json
 from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.engine.membership.notifier import Notifier

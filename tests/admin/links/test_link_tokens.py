@@ -12,7 +12,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from tests.admin.kit.engine import add_links
 from tests.admin.kit.routes import Rewind
 from tests.admin.kit.served import Client, cheap_passwords, config_in, fresh_store, raw_answer
-from tickwheel_admin.app import create_app, create_services
+from tickwheel_admin.app.services import create_services
+from tickwheel_admin.app.web_app import create_app
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.triggers.planning import ensure_buckets

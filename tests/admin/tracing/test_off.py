@@ -11,7 +11,7 @@ from pathlib import Path
 # In a process of its own, because other tests of this one import it.
 _ADMIN = """
 import asyncio, json, socket, sys
-from tickwheel_admin.app import Admin
+from tickwheel_admin.app.admin import Admin
 from tickwheel_admin.cli import serve
 from tickwheel_admin.config import load_config
 from tickwheel_admin.store.database import tables

@@ -15,7 +15,8 @@ from structlog.testing import capture_logs
 
 from tests.admin.kit.engine import add_links
 from tests.admin.kit.served import cheap_passwords, config_in, fresh_store
-from tickwheel_admin.app import create_app, create_services
+from tickwheel_admin.app.services import create_services
+from tickwheel_admin.app.web_app import create_app
 from tickwheel_admin.domain.users.user import Role, everywhere
 from tickwheel_admin.services.users.administration import COMMAND_LINE
 from tickwheel_admin.store.triggers.planning import ensure_buckets

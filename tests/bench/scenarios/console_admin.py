@@ -20,7 +20,8 @@ import structlog
 from aiohttp import web
 
 from tests.bench.seed.jobs import DAY
-from tickwheel_admin.app import create_app, create_services
+from tickwheel_admin.app.services import create_services
+from tickwheel_admin.app.web_app import create_app
 from tickwheel_admin.config import load_config
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.clock import now_ms

@@ -20,7 +20,8 @@ from argon2 import PasswordHasher
 from tests.browser.kit.hostile_texts import poison
 from tests.browser.samples.world import ADMIN, NOW, build
 from tests.support.forks import begin_fork
-from tickwheel_admin.app import create_app, create_services
+from tickwheel_admin.app.services import create_services
+from tickwheel_admin.app.web_app import create_app
 from tickwheel_admin.config import load_config
 from tickwheel_admin.console.frame.locale import NOW as CONSOLE_NOW
 from tickwheel_admin.console.frame.streams import HEARTBEAT

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 import sqlalchemy as sa
 
-from tickwheel_admin.app import SECRET_KEY_FILE
+from tickwheel_admin.app.services import SECRET_KEY_FILE
 from tickwheel_admin.cli.backups.table_progress import TableProgress
 from tickwheel_admin.cli.common import Failure, held
 from tickwheel_admin.config import Config

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from tickwheel_admin.app import create_cipher
+from tickwheel_admin.app.services import create_cipher
 from tickwheel_admin.cli.backups.backup import summary, told_by_driver
 from tickwheel_admin.cli.backups.table_progress import TableProgress
 from tickwheel_admin.cli.common import (

@@ -15,7 +15,7 @@ import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin import __version__
-from tickwheel_admin.app import create_cipher
+from tickwheel_admin.app.services import create_cipher
 from tickwheel_admin.cli.common import Failure, add_config_flags, config_of
 from tickwheel_admin.cli.doctor import database as of_database
 from tickwheel_admin.cli.doctor import installation as of_installation

@@ -21,7 +21,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from tests.admin.kit.served import SECRET_KEY, Client, cheap_passwords, config_in, new_session
 from tests.browser.samples.rows import NOW
 from tests.browser.samples.world import build
-from tickwheel_admin.app import create_app, create_services
+from tickwheel_admin.app.services import create_services
+from tickwheel_admin.app.web_app import create_app
 from tickwheel_admin.console.frame.locale import NOW as CONSOLE_NOW
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Grant, Role
 from tickwheel_admin.services.secrets.cipher import Cipher

@@ -35,7 +35,8 @@ from tests.browser.kit.consoles import choose_password
 from tests.browser.samples.rows import row
 from tests.support.browsers import find_chromium
 from tests.support.processes import free_port
-from tickwheel_admin.app import create_app, create_services
+from tickwheel_admin.app.services import create_services
+from tickwheel_admin.app.web_app import create_app
 from tickwheel_admin.config import load_config
 from tickwheel_admin.domain.users.user import ALL_EXECUTORS, Actor, Role
 from tickwheel_admin.domain.workflows.graph import Workflow
