@@ -17,6 +17,8 @@ INTRUDERS = """() => [
   ...document.querySelectorAll('img, iframe, object, embed, svg[onload], script:not([src])'),
 ].map(element => element.outerHTML.slice(0, 120)).concat(window.__hacked ? ['it ran'] : [])"""
 
+TELLS = "() => document.querySelector('main').innerHTML.includes('onerror')"
+
 
 @pytest.fixture(scope="module")
 def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
@@ -49,7 +51,7 @@ def test_no_stored_text_is_more_than_text(
         html = answer.text()
         assert PAYLOAD not in html, name
         assert "54439" not in html, name  # what templates would make of it
-        if "onerror" in page.locator("main").inner_html():
+        if page.evaluate(TELLS):
             telling.add(name)
 
     assert found == {}

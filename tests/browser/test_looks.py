@@ -290,10 +290,21 @@ def look_at_kinds(reader: Page, console: Console, language: str) -> list[str]:
 THIRDS = (0, 1, 2)
 
 
-def look_at(reader: Page, console: Console, language: str, third: int) -> dict[str, list[str]]:
-    """Every third page in one language, in each theme and width; returns what is wrong."""
+@pytest.fixture(scope="module")
+def contrasts() -> Contrasts:
+    """What one third has looked at, the next needs not look at again."""
+    return Contrasts()
+
+
+def look_at(
+    reader: Page, console: Console, language: str, third: int, contrasts: Contrasts | None = None
+) -> dict[str, list[str]]:
+    """Every third page in one language, in each theme and width; returns what is wrong.
+
+    Args:
+        contrasts: None: a language changes no colours, see test_a_language_changes_no_colours.
+    """
     faults: dict[str, list[str]] = {}
-    contrasts = Contrasts()
     in_english = language == "en"
     ending = "" if in_english else "-zh"
     for name, path in list(pages_of(console).items())[third :: len(THIRDS)]:
@@ -308,12 +319,11 @@ def look_at(reader: Page, console: Console, language: str, third: int) -> dict[s
         if in_english or name in WEIGHED or IS_NIGHT:
             reader.evaluate(AXE)
             found += run_axe(reader, "all but contrast")
-        # A language changes no colours, see test_a_language_changes_no_colours.
-        if in_english:
+        if contrasts is not None:
             found += contrasts.faults(reader)
         # As the server sends it to who chose the dark theme; the system's own is light here.
         reader.evaluate("() => { document.documentElement.dataset.theme = 'dark'; }")
-        if in_english:
+        if contrasts is not None:
             # A theme changes nothing but colours.
             found += [f"dark: {fault}" for fault in contrasts.faults(reader)]
         take_picture(reader, f"{name}{ending}-dark")
@@ -321,7 +331,7 @@ def look_at(reader: Page, console: Console, language: str, third: int) -> dict[s
         is_translated = not in_english and name != "help"  # documents are in English
         if is_translated and (words := english_words(reader, console)):
             found.append(f"not translated: {sorted(words)}")
-        for width in (1024, 390, 1440):
+        for width in (1024, 390, 1440) if in_english or IS_NIGHT else (390, 1440):
             reader.set_viewport_size({"width": width, "height": 900 if width == 1440 else 844})
             if reader.evaluate("() => document.documentElement.scrollWidth") > width:
                 found.append(f"scrolls sideways at {width}: {reader.evaluate(WIDEST)}")
@@ -336,9 +346,9 @@ def look_at(reader: Page, console: Console, language: str, third: int) -> dict[s
 
 @pytest.mark.parametrize("third", THIRDS)
 def test_every_page_is_accessible_and_in_its_frame(
-    reader: Page, looked_at: Console, third: int
+    reader: Page, looked_at: Console, contrasts: Contrasts, third: int
 ) -> None:
-    faults = look_at(reader, looked_at, "en", third)
+    faults = look_at(reader, looked_at, "en", third, contrasts)
 
     assert faults == {}, json.dumps(faults, indent=1)
 
