@@ -80,6 +80,9 @@ async def show_proof(request: web.Request) -> web.Response:
             "unrun": unrun,
             "unrun_after": unrun_after,
             "unrun_is_continued": "unrun" in query,
+            "unrun_only_counted": 0
+            if unrun_after or "unrun" in query
+            else max(0, proof.proven.unrun - len(unrun)),
         }
     except InvalidInput as error:
         problem = error.problems[0]

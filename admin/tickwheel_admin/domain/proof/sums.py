@@ -79,6 +79,12 @@ class ProofSums:
         """Runs that are told of by themselves, but those that are only late."""
         return self.runs - self.outcomes[FireOutcome.SUCCEEDED]
 
+    @property
+    def unrun(self) -> int:
+        """Instants that brought no work: without a run, missing, or skipped."""
+        skipped = self.outcomes[FireOutcome.SKIPPED]
+        return self.without_run.total() + self.missing + skipped
+
     def faults(self, *, proven: bool = True) -> list[str]:
         """Which sums do not agree; none: all do.
 

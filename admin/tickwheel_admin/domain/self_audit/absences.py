@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import NamedTuple
+
+MOST_LISTED = 5_000  # absences of an hour, each of a trigger and a reason
+# What people or schedules want: of an installation with many paused triggers, these are the most.
+_INTENDED = frozenset(("paused", "calendar", "ended"))
 
 
 class InstantSpan(NamedTuple):
@@ -29,6 +34,14 @@ class Absence:
     def number(self) -> int:
         """How many instants they are."""
         return sum(each.number for each in self.spans)
+
+
+def listed(absences: Iterable[Absence], most: int = MOST_LISTED) -> list[Absence]:
+    """Those of an hour that are kept one by one, at most so many: what nobody intended comes
+    first."""
+    return nsmallest(
+        most, absences, key=lambda each: (each.reason in _INTENDED, each.trigger_id, each.reason)
+    )
 
 
 def packed(instants: Iterable[int]) -> list[InstantSpan]:

@@ -1,7 +1,7 @@
 """The single instants without a run: what the counts of the self-audit tell of, one by one.
 
-Of an hour at most so many rows as triggers are audited, times the reasons of one trigger; instants
-that are equally far apart cost one entry of a row.
+Of an hour at most MOST_LISTED rows, each of a trigger and a reason; instants that are equally far
+apart cost one entry of a row.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.self_audit.absences import Absence, InstantSpan
+from tickwheel_admin.domain.self_audit.absences import Absence, InstantSpan, listed
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.index_hints import reading, unindexed
 from tickwheel_admin.store.database.tables import self_audit_absence, self_audit_difference
@@ -41,8 +41,8 @@ class SeenDifference:
 
 
 def write_absences(conn: sa.Connection, hour_at: int, absences: Iterable[Absence]) -> None:
-    """Write all of an hour; what is as it was before is not written again."""
-    rows = {(each.trigger_id, each.reason): _row(hour_at, each) for each in absences}
+    """Write those of an hour that are listed; what is as it was before is not written again."""
+    rows = {(each.trigger_id, each.reason): _row(hour_at, each) for each in listed(absences)}
     stored = {
         (row.trigger_id, row.reason): row.instants
         for row in conn.execute(

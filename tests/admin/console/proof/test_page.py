@@ -91,6 +91,9 @@ async def test_what_did_not_run_is_listed_instant_by_instant(
     assert later is not None
     page = (await text_of(night, later[1].replace("&amp;", "&"))).partition("instant by instant")[2]
     assert ("discarded" in page, "paused" in page, "First ones" in page) == (True, False, True)
+    assert "listed one by one" not in page
+    await night.audit(absences=[])
+    assert "3 more are counted above, and not listed one by one." in await text_of(night)
     empty = await text_of(night, "/proof?from=2001-01-01T00:00&until=2001-01-01T05:30")
     assert "No instant is known that brought no work." in empty
 
