@@ -1,7 +1,8 @@
 """The time machine tells of the played time what the database noted while it was played.
 
 The ledger keeps less than happened: when a node ended an attempt, but not when that was recorded;
-and nothing of attempts that were handed back. Only these differences are allowed.
+nothing of attempts that were handed back; when a plan was made, but not when it was written. Only
+these differences are allowed.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ def _runs_that_differ(
         state = None if noted is None else RunState(noted.state)
         then = told.get(run_id)
         if noted is None or state in FINAL:
-            if then is not None and not _came_late(rows):
+            planned_early = noted is None and _had_been_read(database, run_id, at)
+            if then is not None and not _came_late(rows) and not planned_early:
                 yield f"run {run_id} is {then.standing}, and was {state}"
             continue
         if then is not None and state in LIVE and then.is_live:
@@ -97,6 +99,16 @@ def _runs_that_differ(
             continue
         if not _came_late(rows):
             yield f"run {run_id} is {then and then.standing}, and was {noted}"
+
+
+def _had_been_read(database: SimDatabase, run_id: int, at: int) -> bool:
+    """A plan has the instant at which its trigger was read, and is written a little later."""
+    return bool(
+        database.rows(
+            "SELECT 1 FROM run WHERE id = ? AND trigger_id IS NOT NULL AND created_at <= ?",
+            (run_id, at),
+        )
+    )
 
 
 def _is_overtaken(rows: list[Any], noted: Any) -> bool:
