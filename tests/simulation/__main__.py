@@ -66,6 +66,7 @@ def main() -> int:
     parser.add_argument("--faults", nargs="*", default=(), help="only these, such as 'kill node'")
     parser.add_argument("--siege", action="store_true", help="only long faults under light load")
     parser.add_argument("--workflows", action="store_true", help="workflows in each seed")
+    parser.add_argument("--canaries", action="store_true", help="canary retries in each seed")
     parser.add_argument("--pools", action="store_true", help="pools in each seed")
     parser.add_argument("--xxl-job", action="store_true", help="executors of XXL-JOB in each seed")
     parser.add_argument(
@@ -82,6 +83,7 @@ def main() -> int:
         faults=tuple(arguments.faults),
         siege=arguments.siege or None,
         workflows=arguments.workflows,
+        canaries=arguments.canaries,
         pools=arguments.pools,
         xxl_job=False if arguments.workflows else arguments.xxl_job or None,
     )

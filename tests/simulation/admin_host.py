@@ -25,6 +25,7 @@ from tickwheel_admin.services.calendars.service import Calendars
 from tickwheel_admin.services.events.events import Events
 from tickwheel_admin.services.executors.nodes import Nodes
 from tickwheel_admin.services.executors.service import Executors
+from tickwheel_admin.services.failures.failures import FailureGroups
 from tickwheel_admin.services.jobs.kept_state import JobStates
 from tickwheel_admin.services.jobs.service import Jobs
 from tickwheel_admin.services.runs.service import Runs
@@ -113,6 +114,7 @@ class AdminHost(Host):
         self.executors = Executors(self.store, self.ids, self.events)
         self.nodes = Nodes(self.store, self.ids, self.events)
         self.system = System(self.store, self.ids, self.events)
+        self.failures = FailureGroups(self.store, self.ids, self.events)
         self.engine = await self._until_database_answers()
         self._bridge = self._create_bridge(self._wire) if self._wire is not None else None
         loops = [*self.engine.loops, *(self._bridge.loops if self._bridge is not None else ())]

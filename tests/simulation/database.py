@@ -1,7 +1,8 @@
 """The database: one real SQLite file, a clock in virtual time, and a memory of every change.
 
-SQL triggers write each change of a run, trigger, job or node into `sim_change`, in the transaction
-of the change itself. So the checker sees every state a run was ever in, whoever wrote it.
+SQL triggers write each change of a run, trigger, job or node into `sim_change`, and of a canary
+retry into `sim_canary`, in the transaction of the change itself. So the checker sees every state a
+run was ever in, whoever wrote it.
 """
 
 from __future__ import annotations
@@ -154,6 +155,17 @@ CREATE TRIGGER sim_pool_claimed AFTER UPDATE ON pool WHEN OLD.claims <> NEW.clai
     VALUES (sim_seq(), tickwheel_now(), sim_time(), 'pool', NEW.id, NEW.reserved_run_id,
             NEW.reserved_until);
 END;
+CREATE TABLE sim_canary (
+    seq INTEGER PRIMARY KEY, vt REAL, id INTEGER, group_id INTEGER, state TEXT, reason TEXT
+);
+CREATE TRIGGER sim_canary_added AFTER INSERT ON failure_canary BEGIN
+    INSERT INTO sim_canary VALUES (sim_seq(), sim_time(), NEW.id, NEW.group_id, NEW.state,
+                                   NEW.reason);
+END;
+CREATE TRIGGER sim_canary_changed AFTER UPDATE ON failure_canary BEGIN
+    INSERT INTO sim_canary VALUES (sim_seq(), sim_time(), NEW.id, NEW.group_id, NEW.state,
+                                   NEW.reason);
+END;
 CREATE TRIGGER sim_lease_shortened AFTER UPDATE ON node
 WHEN NEW.lease_expires_at < OLD.lease_expires_at BEGIN
     INSERT INTO sim_change (seq, at, vt, what, id, state, node_lease)
@@ -211,6 +223,7 @@ class SimDatabase:
         for table in metadata.tables.values():
             self._raw.execute(f'DELETE FROM "{table.name}"')
         self._raw.execute("DELETE FROM sim_change")
+        self._raw.execute("DELETE FROM sim_canary")
         self._history = history
 
     def now(self) -> int:

@@ -149,6 +149,8 @@ class Journal:
         self._history.note(process.name, f"end {run.id}/{run.attempt} {how}")
 
 
+OUTAGES = ((1, 5), (9, 11))  # of what some handlers need, in virtual seconds
+OUTAGES_EVERY = 24
 POISON = "poison"  # key of a result that the database refuses to store
 
 
@@ -280,6 +282,15 @@ async def _chatty(run: Run, random: Random) -> None:
             await asyncio.sleep(random.uniform(0, 0.4))
 
 
+async def _breaking(run: Run, random: Random) -> None:
+    """Fails with one word while what it needs is out of order, and seldom otherwise."""
+    await asyncio.sleep(random.uniform(0, 0.1))
+    at = asyncio.get_running_loop().time() % OUTAGES_EVERY
+    is_out = any(begin <= at < end for begin, end in OUTAGES)
+    if is_out or random.random() < 0.05:
+        raise HandlerFailure("refused")
+
+
 _SAVING = ("flaky", "slow", "long")  # those that save checkpoints
 _SPREADING = ("spreading",)  # those that spawn items
 _BEHAVIOURS: dict[str, _Behave] = {
@@ -294,6 +305,7 @@ _BEHAVIOURS: dict[str, _Behave] = {
     "stubborn": _stubborn,
     "chatty": _chatty,
     "spreading": _spreading,
+    "breaking": _breaking,
 }
 
 

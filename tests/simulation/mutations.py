@@ -16,6 +16,7 @@ from tests.simulation.scheduler import current_process
 from tests.simulation.workflows.mutations import WORKFLOW_MUTATIONS
 from tickwheel_admin.domain.claims import router
 from tickwheel_admin.domain.executors import reports
+from tickwheel_admin.domain.failures.canary import CanaryRetry
 from tickwheel_admin.domain.planning import plan as planning
 from tickwheel_admin.domain.runs import moves as run_moves
 from tickwheel_admin.domain.runs.blocking import Verdict
@@ -599,6 +600,16 @@ def backfills_run_what_exists() -> None:
     slices.existing_runs = lambda *args: {}
 
 
+def canaries_go_on_after_failures() -> None:
+    """A canary retry takes every run that has ended for one that has succeeded."""
+    original = CanaryRetry.seen
+
+    def seen(self: Any, states: Any, still_open: Any) -> CanaryRetry:
+        return original(self, [RunState.SUCCEEDED for _ in states], still_open)
+
+    CanaryRetry.seen = seen  # type: ignore[method-assign]
+
+
 MUTATIONS: dict[str, Callable[[], None]] = {
     mutation.__name__: mutation
     for mutation in (
@@ -654,6 +665,8 @@ MUTATIONS: dict[str, Callable[[], None]] = {
         # Only worlds in which people fill in the past can notice these.
         backfills_are_written_unlocked,
         backfills_run_what_exists,
+        # Only worlds in which people retry failures can notice this.
+        canaries_go_on_after_failures,
         # Only worlds with executors of XXL-JOB's protocol can notice these.
         xxl_reports_are_answered_before_the_commit,
         xxl_unanswered_calls_are_queued_again,

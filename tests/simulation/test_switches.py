@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.backfills.test_backfills import TESTED_BACKFILL_MUTATIONS
+from tests.simulation.canaries.test_canaries import TESTED_CANARY_MUTATIONS
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.pools.test_pools import TESTED_POOL_MUTATIONS
 from tests.simulation.search import forks
@@ -278,6 +279,7 @@ def test_every_mechanism_is_switched_off_somewhere() -> None:
         *TESTED_XXL_MUTATIONS,
         *TESTED_WORKFLOW_MUTATIONS,
         *TESTED_POOL_MUTATIONS,
+        *TESTED_CANARY_MUTATIONS,
         *STORIES_OF_XXL_MUTATIONS,
     }
     assert {*in_worlds, *MISSED_BY} == set(MUTATIONS)

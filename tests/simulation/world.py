@@ -21,6 +21,9 @@ from tests.simulation.admin_host import AdminHost
 from tests.simulation.backfills.fillers import Fillers
 from tests.simulation.backfills.verdict import check_backfills
 from tests.simulation.backfills.verdict import unfinished as unfinished_backfills
+from tests.simulation.canaries.people import CanaryPeople, breaking_jobs
+from tests.simulation.canaries.verdict import check_canaries
+from tests.simulation.canaries.verdict import unfinished as unfinished_canaries
 from tests.simulation.captured_logs import captured_logs
 from tests.simulation.checks import checker
 from tests.simulation.checks.as_of import check_as_of
@@ -72,6 +75,7 @@ class Options:
     siege: bool | None = None  # None: as the seed says
     alarms: bool = False  # whether a channel is told of them, which takes longer to settle
     backfills: bool = False  # whether people fill in the past of jobs
+    canaries: bool = False  # whether people retry failures, wave by wave
     workflows: bool = False  # whether there are some
     pools: bool = False  # whether jobs share slots of some
     xxl_job: bool | None = None  # whether executors of that protocol take part; None: as the seed
@@ -89,6 +93,7 @@ class Outcome:
     fires: int
     starts: int
     faults: Mapping[str, int]  # by kind
+    canaries: Mapping[str, int]  # canary retries: what there was of them
     history: list[str]
     involved: list[str]  # the part of the history that tells of what the violations are about
 
@@ -169,6 +174,18 @@ class _World:
         if options.backfills:
             self._fillers = Fillers(
                 self._admins, self._operators, database, self._random("fillers"), self.history
+            )
+        self._canaries: CanaryPeople | None = None
+        self._seen_of_canaries: Counter[str] = Counter()
+        if options.canaries:
+            self._canaries = CanaryPeople(
+                self._admins,
+                self._operators,
+                database,
+                self._random("canaries"),
+                self.history,
+                loop=loop,
+                kills=options.chaos,
             )
         self._people: WorkflowPeople | None = None
         if options.workflows:
@@ -257,6 +274,8 @@ class _World:
         under_load = [self._loop.create_task(self._operators.work())]
         if self._fillers is not None:
             under_load.append(self._loop.create_task(self._fillers.work()))
+        if self._canaries is not None:
+            under_load.append(self._loop.create_task(self._canaries.work()))
         if self._people is not None:
             under_load.append(self._loop.create_task(self._people.work()))
         if self._options.chaos:
@@ -295,6 +314,8 @@ class _World:
             alarms.check_alarms(self._database, self._provider, self.history)
         if self._fillers is not None:
             check_backfills(self._database, self._fillers, self.history)
+        if self._canaries is not None:
+            self._seen_of_canaries = check_canaries(self._database, self._canaries, self.history)
         if self._options.pools:
             check_pools(self._database, self.history, faults_ended=faults_ended)
         check_as_of(self._database, self.history, self._random("as-of"))
@@ -368,6 +389,11 @@ class _World:
         for name in pools:
             for raw in crowd(of_pools, name, pools[name]):
                 await jobs.create(OPERATOR, executor_ids[name], raw)
+        if self._options.canaries:
+            of_canaries = self._random("breaking jobs")
+            for name, executor_id in executor_ids.items():
+                for raw in breaking_jobs(of_canaries, name):
+                    await jobs.create(OPERATOR, executor_id, raw)
         if self._options.workflows:
             of = list(executor_ids.values())
             random, now = self._random("workflows"), self._database.now()
@@ -414,7 +440,9 @@ class _World:
         reports = [] if self._xxl_job is None else self._xxl_job.undelivered()
         untold = [] if self._provider is None else alarms.unfinished(self._database)
         unfilled = [] if self._fillers is None else unfinished_backfills(self._database)
-        return [f"run {dict(row)}" for row in runs] + results + reports + untold + unfilled
+        going_on = [] if self._canaries is None else unfinished_canaries(self._database)
+        stuck = [f"run {dict(row)}" for row in runs] + results + reports + untold
+        return stuck + unfilled + going_on
 
     def _faults(self) -> Counter[str]:
         faults = self._chaos.faults + self._shares.seen
@@ -449,6 +477,7 @@ class _World:
             fires=fires[0].n,
             starts=len(self._journal.starts),
             faults=self._faults(),
+            canaries=self._seen_of_canaries,
             history=self.history.told(),
             involved=self.history.told_of_violations(),
         )

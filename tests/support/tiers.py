@@ -216,6 +216,7 @@ NIGHTLY_MINUTES = {
     "its seeds with executors of XXL-JOB": 60,
     "its seeds with workflows": 40,
     "its seeds with pools": 20,
+    "its seeds with canary retries": 8,
     "looks and images": 20,
     "drills": 240,
 }
@@ -224,6 +225,7 @@ SIMULATION_SEEDS = 3_000
 XXL_SEEDS = 800  # each with executors of XXL-JOB, under the full load
 WORKFLOW_SEEDS = 800  # each with workflows, and people who answer their steps
 POOL_SEEDS = 400  # each with jobs that share pools
+CANARY_SEEDS = 100  # each with failures that people retry
 INTERLEAVINGS = 30
 
 
@@ -260,6 +262,10 @@ def _nightly(report: Report, deadline: float) -> None:
         _command(
             *("tests.simulation", "--pools", "--load=12"),
             *(f"--first={night * POOL_SEEDS}", f"--seeds={POOL_SEEDS}"),
+        ),
+        _command(
+            *("tests.simulation", "--canaries", "--load=12"),
+            *(f"--first={night * CANARY_SEEDS}", f"--seeds={CANARY_SEEDS}"),
         ),
         _pytest("tests/interop", processes=2, may_skip=True),
         _command("tests.drill"),

@@ -1,0 +1,1 @@
+"""Canary retries of failures in the simulated cluster."""
