@@ -30,6 +30,10 @@ from tests.simulation.workflows.test_workflows import TESTED_WORKFLOW_MUTATIONS
 ROOT = Path(__file__).parents[2]
 ADMIN = "tests/admin"
 SDK = "tests/executor_sdk"
+# They take longer to load than the tests take.
+UNUSED_PLUGINS = (
+    "anyio", "cacheprovider", "hypothesispytest", "playwright", "schemathesis", "xdist"
+)  # fmt: skip
 AUDITED_NIGHT = (
     ADMIN,
     "engine/maintenance/test_audited_planning.py",
@@ -311,8 +315,7 @@ def _without(mutation: str, outputs: Path) -> int:
     code = pytest.main(
         [
             *("--quiet", "--no-header", "--tb=line"),
-            # They take longer to load than the test takes.
-            *(f"-pno:{plugin}" for plugin in ("cacheprovider", "playwright", "xdist", "anyio")),
+            *(f"-pno:{plugin}" for plugin in UNUSED_PLUGINS),
             *(f"--basetemp={outputs / mutation}.temp", f"{directory}/{file}::{test}"),
         ]
     )
