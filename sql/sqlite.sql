@@ -1001,6 +1001,22 @@ CREATE INDEX ix_alarm_rule_of_executor ON alarm_rule (executor_id, deleted_at);
 
 CREATE INDEX ix_alarm_rule_of_job ON alarm_rule (job_id, deleted_at);
 
+CREATE TABLE coverage_watch (
+    trigger_id INTEGER NOT NULL,
+    job_id INTEGER NOT NULL,
+    executor_id INTEGER NOT NULL,
+    limit_ms BIGINT NOT NULL,
+    look_at BIGINT NOT NULL,
+    known_to BIGINT,
+    holes INTEGER DEFAULT 0 NOT NULL,
+    first_hole_at BIGINT,
+    PRIMARY KEY (trigger_id)
+);
+
+CREATE INDEX ix_coverage_watch_holes ON coverage_watch (first_hole_at, executor_id);
+
+CREATE INDEX ix_coverage_watch_look ON coverage_watch (look_at);
+
 CREATE TABLE deadline_forecast (
     rule_id INTEGER NOT NULL,
     job_id INTEGER NOT NULL,

@@ -21,6 +21,7 @@ from tickwheel_admin.engine.dispatcher.loop import Dispatcher
 from tickwheel_admin.engine.failures.canary_retrier import CanaryRetrier
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.maintenance.cleaner import Cleaner
+from tickwheel_admin.engine.maintenance.coverage_watcher import CoverageWatcher
 from tickwheel_admin.engine.maintenance.deadline_forecaster import DeadlineForecaster, Plan
 from tickwheel_admin.engine.maintenance.refresher import Refresher
 from tickwheel_admin.engine.maintenance.rollup import Rollup
@@ -141,6 +142,9 @@ class Engine:
             store, ids, events, place=place, configs=configs, calendars=calendars
         )
         self.deadline_forecaster = DeadlineForecaster(store, events, plan=plan)
+        self.coverage_watcher = CoverageWatcher(
+            store, events, calendars=calendars, admin_id=admin_id
+        )
         self.cleaner = Cleaner(store, retention_days=retention_days)
         self.rollup = Rollup(store)
         self.self_audit = SelfAudit(store, admin_id=admin_id, retention_days=retention_days)
@@ -182,6 +186,7 @@ class Engine:
             self.refresher,
             self.window_placer,
             self.deadline_forecaster,
+            self.coverage_watcher,
             self.cleaner,
             self.rollup,
             self.self_audit,

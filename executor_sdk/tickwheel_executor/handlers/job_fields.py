@@ -95,6 +95,7 @@ class AlarmFields(TypedDict, total=False):
             "slow",
             "deadline_missed",
             "deadline_warning",
+            "coverage_gap",
             "failing_streak",
             "retry_failed",
             "last_failed",

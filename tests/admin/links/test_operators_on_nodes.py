@@ -195,6 +195,7 @@ async def test_an_admins_row_says_how_it_does(database: Database, admin: Admin) 
         "herald",
         "windowplacer",
         "deadlineforecaster",
+        "coveragewatcher",
     }
     assert status.loops["planner"].last_pass_ms_ago is None
     assert status.loops["planner"].failing

@@ -129,7 +129,7 @@ def new_rule_form(query: Mapping[str, str]) -> AlarmRuleForm:
     if not wanted:
         wanted = "job" if values["job_id"] else "executor" if values["executor_id"] else ""
     scopes = [each.value for each in scopes_of(AlarmKind(values["kind"]))]
-    values["scope"] = wanted if wanted in scopes else RuleScope.INSTALLATION.value
+    values["scope"] = wanted if wanted in scopes else scopes[0]
     return AlarmRuleForm(values=values)
 
 

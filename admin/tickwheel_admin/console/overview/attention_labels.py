@@ -32,6 +32,7 @@ _ICONS = {
     AlarmKind.SLOW: "s-timed_out",
     AlarmKind.TRIGGER_ERROR: "warning",
     AlarmKind.DEADLINE_WARNING: "clock",
+    AlarmKind.COVERAGE_GAP: "calendar",
     AlarmKind.NO_NODES: "offline",
     AlarmKind.FULL: "executors",
     AlarmKind.DECLARED_WAITING: "code",
@@ -146,6 +147,8 @@ def _text(concern: Concern) -> str:
             )
         case AlarmKind.DEADLINE_WARNING:
             return _("Will probably not have succeeded by %(by)s (%(zone)s)") % params
+        case AlarmKind.COVERAGE_GAP:
+            return _("Intervals of data that were not processed: %(holes)s") % params
         case AlarmKind.TRIGGER_ERROR:
             return _("A trigger does not fire: %(reason)s") % {"reason": _(str(params["reason"]))}
         case AlarmKind.NO_NODES:
@@ -236,6 +239,8 @@ def _href(concern: Concern) -> str:
             return f"/runs/{concern.run_id}"
         case AlarmKind.DEADLINE_WARNING:
             return f"/night-plan?executor={concern.executor_id}"
+        case AlarmKind.COVERAGE_GAP:
+            return f"/jobs/{concern.job_id}/coverage?trigger={concern.trigger_id}"
         case AlarmKind.LOW_SUCCESS:
             of = f"executor={concern.executor_id}&" if concern.executor_id else ""
             return f"/runs?{of}state=failed_any&from={concern.since}"

@@ -18,6 +18,7 @@ class AlarmKind(StrEnum):
     SLOW = "slow"  # a run takes much longer than usual, or than a limit
     DEADLINE_MISSED = "deadline_missed"  # a job has not succeeded by an instant of the day
     DEADLINE_WARNING = "deadline_warning"  # the forecast says that a deadline will be missed
+    COVERAGE_GAP = "coverage_gap"  # intervals of data were not processed in time
     FAILING_STREAK = "failing_streak"  # the last runs of a job all failed
     RETRY_FAILED = "retry_failed"  # a run was retried by hand, and that failed as well
     LAST_FAILED = "last_failed"  # the last run of a job failed, and it does not run again soon

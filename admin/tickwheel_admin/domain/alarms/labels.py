@@ -18,6 +18,7 @@ KIND_TITLES: Mapping[AlarmKind, Word] = {
     AlarmKind.SLOW: Word("Run takes too long"),
     AlarmKind.DEADLINE_MISSED: Word("Deadline missed"),
     AlarmKind.DEADLINE_WARNING: Word("Deadline will be missed"),
+    AlarmKind.COVERAGE_GAP: Word("Data not processed"),
     AlarmKind.FAILING_STREAK: Word("Fails again and again"),
     AlarmKind.RETRY_FAILED: Word("Retry failed"),
     AlarmKind.LAST_FAILED: Word("Last run failed"),

@@ -12,6 +12,7 @@ from tickwheel_admin.domain.alarms.kind import AlarmKind, Severity
 GROUP_WINDOW_S = 60  # alarms of one executor within so many seconds are told together
 STREAK = 3
 NO_NODES_S, FULL_S = 60, 300
+GAP_S = 3_600
 
 
 class RuleScope(StrEnum):
@@ -42,6 +43,7 @@ class RuleLimits:
 
     count: int | None = None  # failing_streak: failures in a row
     # started_late, slow, no_nodes, full: longer than so many seconds.
+    # coverage_gap: so long after its end an interval must have been processed.
     # deadline_missed: a success so long before the deadline counts; None: of the same local day.
     seconds: int | None = None
     factor: float | None = None  # slow: so many times as long as the job usually takes
@@ -99,6 +101,7 @@ LIMITS: dict[AlarmKind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     AlarmKind.SLOW: ((), ("seconds", "factor")),
     AlarmKind.DEADLINE_MISSED: (("by",), ("timezone", "calendar", "seconds")),
     AlarmKind.DEADLINE_WARNING: ((), ()),
+    AlarmKind.COVERAGE_GAP: ((), ("seconds",)),
     AlarmKind.FAILING_STREAK: ((), ("count",)),
     AlarmKind.RETRY_FAILED: ((), ()),
     AlarmKind.LAST_FAILED: ((), ()),
@@ -138,6 +141,8 @@ OF_EXECUTOR = frozenset(
         AlarmKind.DECLARED_BROKEN,
     }
 )
+# Most jobs process no intervals, and each one that is watched costs: a rule says which do.
+NOT_OF_INSTALLATION = frozenset({AlarmKind.COVERAGE_GAP})
 
 
 def scopes_of(kind: AlarmKind) -> tuple[RuleScope, ...]:
@@ -146,6 +151,8 @@ def scopes_of(kind: AlarmKind) -> tuple[RuleScope, ...]:
         return (RuleScope.INSTALLATION,)
     if kind in OF_EXECUTOR:
         return (RuleScope.INSTALLATION, RuleScope.EXECUTOR)
+    if kind in NOT_OF_INSTALLATION:
+        return (RuleScope.EXECUTOR, RuleScope.TAG, RuleScope.JOB)
     return tuple(RuleScope)
 
 

@@ -26,6 +26,7 @@ from tickwheel_admin.engine.alarms.happenings import (
 )
 from tickwheel_admin.services.overview.attention.admins import admins_behind, database_slow
 from tickwheel_admin.services.overview.attention.concern import Concern
+from tickwheel_admin.services.overview.attention.coverage import standing_gaps, told_of_gap
 from tickwheel_admin.services.overview.attention.executors import late_planning
 from tickwheel_admin.store.alarms.evaluation import SeenSince
 from tickwheel_admin.store.overview import attention as facts
@@ -41,7 +42,9 @@ from tickwheel_admin.store.triggers.pauses import read_pauses
 
 OF_EXECUTORS = frozenset({AlarmKind.NO_NODES, AlarmKind.FULL})
 OF_INSTALLATION = frozenset({AlarmKind.LATE, AlarmKind.ADMIN_BEHIND, AlarmKind.DATABASE_SLOW})
-CONDITIONS = OF_EXECUTORS | OF_INSTALLATION | MEASURED | CONCERNS
+CONDITIONS = (
+    OF_EXECUTORS | OF_INSTALLATION | MEASURED | CONCERNS | frozenset({AlarmKind.COVERAGE_GAP})
+)
 
 
 class FirstSeen:
@@ -98,6 +101,8 @@ def read_conditions(
         found += _late_starts(conn, book, rules, loads, waiting, unsure, now=now)
     if AlarmKind.SLOW in book.kinds:
         found += _slow(conn, book, rules, now=now)
+    if AlarmKind.COVERAGE_GAP in book.kinds:
+        found += _gaps(conn, book, now=now)
     return Conditions(holding=found, unsure=unsure)
 
 
@@ -267,6 +272,22 @@ def _slow(
                     _of_job(kind, job, told, run.id, since=run.started_at, now=now, rule=rule)
                 )
     return _oldest_of_each(found)
+
+
+def _gaps(conn: sa.Connection, book: RuleBook, *, now: int) -> list[Happening]:
+    return [
+        Happening(
+            kind=AlarmKind.COVERAGE_GAP,
+            subject=subject_of_job(each.job.id),
+            place=place_of(each.job),
+            told=told_of_gap(each),
+            at=now,
+            since=each.since,
+            rule_id=rule.id,
+        )
+        for each in standing_gaps(conn, None, book, most=None, now=now)
+        for rule in each.rules
+    ]
 
 
 def _oldest_of_each(found: Iterable[Happening]) -> list[Happening]:

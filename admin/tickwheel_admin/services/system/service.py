@@ -37,6 +37,7 @@ _LOOP_LABELS: Mapping[str, Word] = {
     "selfaudit": Word("Self-audit"),
     "windowplacer": Word("Placing triggers in windows"),
     "deadlineforecaster": Word("Forecasting deadlines"),
+    "coveragewatcher": Word("Watching coverage"),
     "herald": Word("Telling other admins"),
 }
 

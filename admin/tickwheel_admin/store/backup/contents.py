@@ -67,6 +67,7 @@ HISTORY: tuple[sa.Table, ...] = (
     t.workflow_item,
     t.spawned_items,
     t.deadline_forecast,
+    t.coverage_watch,
     t.self_audit_hour,
     t.self_audit_difference,
     t.self_audit_absence,

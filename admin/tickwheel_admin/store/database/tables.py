@@ -1136,6 +1136,22 @@ alarm_rule = _table(
     sa.Index("ix_alarm_rule_next", "next_at"),
 )
 
+# Triggers whose coverage is watched for rules of the kind coverage_gap, and the holes they have.
+coverage_watch = _table(
+    "coverage_watch",
+    sa.Column("trigger_id", Id, primary_key=True, autoincrement=False),
+    sa.Column("job_id", Id, nullable=False),
+    sa.Column("executor_id", Id, nullable=False),
+    # The shortest of the rules about it: so long after its end an interval must be processed.
+    sa.Column("limit_ms", sa.BigInteger, nullable=False),
+    sa.Column("look_at", Instant, nullable=False),  # when it is looked at again
+    sa.Column("known_to", Instant),  # nothing changes before it any more; NULL: nobody has looked
+    sa.Column("holes", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("first_hole_at", Instant),  # the end of the oldest; NULL: there is none
+    sa.Index("ix_coverage_watch_look", "look_at"),
+    sa.Index("ix_coverage_watch_holes", "first_hole_at", "executor_id"),
+)
+
 # What was foretold of deadlines, and what became of them (domain.forecast.deadline_record).
 deadline_forecast = _table(
     "deadline_forecast",

@@ -21,11 +21,11 @@ from tickwheel_admin.domain.self_audit.comparison import (
 )
 from tickwheel_admin.store.alarms.signals import add_signals
 from tickwheel_admin.store.database.batch import insert_rows
+from tickwheel_admin.store.database.claims import claim_work
 from tickwheel_admin.store.database.tables import (
     job,
     self_audit_difference,
     self_audit_hour,
-    setting,
 )
 from tickwheel_admin.store.self_audit.absences import write_absences
 
@@ -78,20 +78,7 @@ class StoredDifference:
 
 def claim_audit(conn: sa.Connection, admin_id: int, *, now: int, for_ms: int) -> bool:
     """Whether this admin audits for a while: one at a time does."""
-    value = conn.execute(
-        sa.select(setting.c.value).where(setting.c.name == CLAIM)
-    ).scalar_one_or_none()
-    mine = f"{admin_id}:{now + for_ms}"
-    if value is None:
-        # Of two at once, the loser meets a duplicate key, and its transaction is repeated.
-        conn.execute(sa.insert(setting).values(name=CLAIM, value=mine))
-        return True
-    owner, _, until = value.partition(":")
-    # A time far ahead is one of a clock that was set back since.
-    if int(owner) != admin_id and now < int(until) <= now + 2 * for_ms:
-        return False
-    taken = sa.update(setting).where(setting.c.name == CLAIM, setting.c.value == value)
-    return conn.execute(taken.values(value=mine)).rowcount == 1
+    return claim_work(conn, CLAIM, admin_id, now=now, for_ms=for_ms)
 
 
 def audited_hours(conn: sa.Connection, *, from_at: int, to_at: int) -> dict[int, int]:

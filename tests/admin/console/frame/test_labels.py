@@ -230,6 +230,7 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
             concern(AlarmKind.LOW_SUCCESS, since=70, params=rate),
             concern(AlarmKind.NODES_LOST, **executor | {"params": lost}),
             concern(AlarmKind.SLOW, run_id=5, **job),
+            concern(AlarmKind.COVERAGE_GAP, trigger_id=4, **job | {"params": {"holes": 3}}),
             concern(AlarmKind.TRIGGER_ERROR, trigger_id=4, **job),
             concern(AlarmKind.DEADLINE_WARNING, **job | {"params": by | {"minutes": 25}}),
             concern(
@@ -274,6 +275,11 @@ def test_every_kind_of_concern_has_words_and_a_place_to_look() -> None:
         ),
         ("billing", "Lost nodes: n1, n2, n3 +2 · lost runs: 12", "/executors/1"),
         ("close", "Run #5 has been running for 1m 30s; usual is 20 s", "/runs/5"),
+        (
+            "close",
+            "Intervals of data that were not processed: 3",
+            "/jobs/3/coverage?trigger=4",
+        ),
         ("close", "A trigger does not fire: It broke.", "/jobs/3"),
         (
             "close",

@@ -25,6 +25,7 @@ from tickwheel_admin.domain.alarms.rule import (
     limits_to_json,
     quiet_from_json,
     quiet_to_json,
+    scopes_of,
 )
 from tickwheel_admin.domain.calendars.calendar import Calendar, CalendarSense, CalendarSpec
 from tickwheel_admin.domain.errors import InvalidInput
@@ -52,7 +53,12 @@ def test_every_kind_is_read_as_it_was_written(kind: AlarmKind) -> None:
         AlarmKind.SLOW: {"factor": 2.5},
         AlarmKind.DEADLINE_MISSED: {"by": "7:30", "timezone": BERLIN, "calendar": "workdays"},
     }.get(kind, {})
-    rule = parse_alarm_rule({"name": "a", "kind": kind.value, "limits": limits})
+    raw: dict[str, Any] = {"name": "a", "kind": kind.value, "limits": limits}
+    if RuleScope.INSTALLATION not in scopes_of(kind):
+        with pytest.raises(InvalidInput, match="can only be about"):
+            parse_alarm_rule(raw)
+        raw |= {"scope": "executor", "executor_id": 7}
+    rule = parse_alarm_rule(raw)
     assert rule.kind is kind
     assert parse_alarm_rule(alarm_rule_to_raw(rule)) == rule
     assert limits_from_json(limits_to_json(rule.limits)) == rule.limits

@@ -23,7 +23,7 @@ from tickwheel_admin.store.as_of import runs as past_runs
 from tickwheel_admin.store.as_of.changes import revisions_at
 from tickwheel_admin.store.as_of.runs import PastScope
 from tickwheel_admin.store.as_of.situation import periods_of_job
-from tickwheel_admin.store.backfills import backfills, existing, slices
+from tickwheel_admin.store.backfills import backfills, existing, slices, watches
 from tickwheel_admin.store.backfills import coverage as covering
 from tickwheel_admin.store.calendars import calendars
 from tickwheel_admin.store.database import tables
@@ -170,6 +170,7 @@ PERIODS = 5_000
 PERIODS_END = PERIODS
 FIRST_RUN_AT = 1_700_000_000_000
 PAGE = RunPosition(scheduled_at=1_700_000_020_000, id=1_020_000)
+WATCH = watches.CoverageWatch(trigger_id=9, job_id=9, executor_id=1, limit_ms=1, look_at=1)
 FAILED: Any = SimpleNamespace(id=9, job_id=7, scheduled_at=1_700_000_039_000, shard_index=0)
 CANARY = CanaryRetry(
     id=1,
@@ -1282,6 +1283,41 @@ QUERIES = [
         ("primary",),
     ),
     Query(
+        "triggers that may be watched",
+        lambda c, now: watches.triggers_after(c, 50, limit=50),
+        ("primary",),
+    ),
+    Query(
+        "watched triggers of a page",
+        lambda c, now: watches.watches_between(c, 50, 150, limit=500),
+        ("primary",),
+    ),
+    Query(
+        "watched triggers to look at",
+        lambda c, now: watches.due_watches(c, now=200, limit=20),
+        ("ix_coverage_watch_look",),
+    ),
+    Query(
+        "watched triggers with holes",
+        lambda c, now: watches.watches_with_holes(c, {1, 2}, until=4_000, limit=50),
+        ("ix_coverage_watch_holes",),
+    ),
+    Query(
+        "what was seen of a watched trigger",
+        lambda c, now: watches.note_look(c, WATCH, WATCH),
+        ("primary",),
+    ),
+    Query(
+        "watch triggers no more",
+        lambda c, now: watches.delete_watches(c, range(10)),
+        ("primary",),
+    ),
+    Query(
+        "the first fire of a job since an instant",
+        lambda c, now: watches.first_fire_since(c, 7, FIRST_RUN_AT),
+        ("ix_run_of_job",),
+    ),
+    Query(
         "what the audit counted of an hour that is proven",
         lambda c, now: proven.audited_sums(
             c, from_at=HOURS[-1], to_at=HOURS[-1] + 1, executors={1}
@@ -1572,6 +1608,7 @@ def populate(world: World) -> None:
         (tables.run_purge, lambda n: {"job_id": n, "from_at": n, "to_at": n}),
         (tables.self_audit_difference, _difference),
         (tables.self_audit_absence, _absence),
+        (tables.coverage_watch, _watch),
         (tables.node_period, _node_period),
     ):
         fill(table, [row(n) for n in range(PERIODS)])
@@ -1874,6 +1911,17 @@ def _difference(n: int) -> dict[str, Any]:
         "executor_id": n % EXECUTORS + 1,
         "found_at": n,
         "closed_at": n if n % 50 else None,
+    }
+
+
+def _watch(n: int) -> dict[str, Any]:
+    return {
+        "trigger_id": n,
+        "job_id": n % JOBS + 1,
+        "executor_id": n % EXECUTORS + 1,
+        "limit_ms": 1,
+        "look_at": n,
+        "first_hole_at": None if n % 50 else n,
     }
 
 

@@ -32,6 +32,7 @@ SLOW_LOOPS = {
     "selfaudit": 400_000,
     "windowplacer": 100_000,
     "deadlineforecaster": 100_000,
+    "coveragewatcher": 100_000,
 }
 RENEWAL_MS = 8_000  # an admin renews its lease every two seconds
 MAX_OFFSET_MS = 2_000

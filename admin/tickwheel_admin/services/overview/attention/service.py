@@ -13,6 +13,7 @@ from tickwheel_admin.services.overview.attention.alarms import with_alarms
 from tickwheel_admin.services.overview.attention.concern import AlarmKind as AlarmKind
 from tickwheel_admin.services.overview.attention.concern import Concern as Concern
 from tickwheel_admin.services.overview.attention.concern import Severity as Severity
+from tickwheel_admin.services.overview.attention.coverage import coverage_gaps
 from tickwheel_admin.services.overview.attention.deadlines import deadline_warnings
 from tickwheel_admin.services.overview.attention.declared_jobs import (
     declared_broken,
@@ -98,6 +99,7 @@ def _look(conn: sa.Connection, scope: frozenset[int] | None, *, now: int) -> Loo
         *late_planning(conn, scope, pauses, now=now),
         *executor_concerns(conn, scope, now=now),
         *deadline_warnings(conn, scope, now=now),
+        *coverage_gaps(conn, scope, now=now),
         *trigger_errors(conn, scope),
         *failing,
         *low_success(conn, [hour, day], told=told, now=now),

@@ -947,6 +947,21 @@ def upgrade() -> None:
         },
     )
     create_table(
+        "coverage_watch",
+        sa.Column("trigger_id", Id, primary_key=True, autoincrement=False),
+        sa.Column("job_id", Id, nullable=False),
+        sa.Column("executor_id", Id, nullable=False),
+        sa.Column("limit_ms", sa.BigInteger, nullable=False),
+        sa.Column("look_at", sa.BigInteger, nullable=False),
+        sa.Column("known_to", sa.BigInteger),
+        sa.Column("holes", sa.Integer, nullable=False, server_default=sa.text("0")),
+        sa.Column("first_hole_at", sa.BigInteger),
+        indexes={
+            "ix_coverage_watch_look": ["look_at"],
+            "ix_coverage_watch_holes": ["first_hole_at", "executor_id"],
+        },
+    )
+    create_table(
         "deadline_forecast",
         sa.Column("rule_id", Id, primary_key=True, autoincrement=False),
         sa.Column("job_id", Id, primary_key=True, autoincrement=False),
