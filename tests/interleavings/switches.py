@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from tests.interleavings.clusters import Cluster
 from tickwheel_admin.engine.alarms import evaluator
 from tickwheel_admin.engine.dispatcher import claim, pool_lines
+from tickwheel_admin.engine.failures import canary_retrier
 from tickwheel_admin.engine.planner import loop as planner
 from tickwheel_admin.engine.sweeper import lost_runs
 from tickwheel_admin.services.gitops.kinds import jobs as applied_jobs
@@ -241,6 +242,11 @@ def message_lock(cluster: Cluster) -> AbstractContextManager[object]:
 def backfill_compare(cluster: Cluster) -> AbstractContextManager[object]:
     """G2: a slice of a backfill is written whatever has become of the backfill."""
     return patch.object(slices, "lock_unchanged", lambda conn, seen: True)
+
+
+def canary_compare(cluster: Cluster) -> AbstractContextManager[object]:
+    """A wave of a canary retry is begun whatever has become of the one before."""
+    return patch.object(canary_retrier, "lock_unchanged", lambda conn, canary: True)
 
 
 def workflow_lock(cluster: Cluster) -> AbstractContextManager[object]:

@@ -19,6 +19,7 @@ from tests.interleavings import (
 from tests.interleavings.backfills import slices as backfills
 from tests.interleavings.clusters import Cluster
 from tests.interleavings.explore import Scenario, explore, seeds
+from tests.interleavings.failures import canaries
 from tests.interleavings.gitops import scenarios as gitops
 from tests.interleavings.pools import scenarios as pools
 from tests.interleavings.workflows import by_hand
@@ -39,6 +40,7 @@ SCENARIOS = (
     *alarms.SCENARIOS,
     *gitops.SCENARIOS,
     *backfills.SCENARIOS,
+    *canaries.SCENARIOS,
     *workflows.SCENARIOS,
     *by_hand.SCENARIOS,
 )

@@ -19,6 +19,7 @@ from tests.interleavings import switches as off
 from tests.interleavings.backfills import slices as backfills
 from tests.interleavings.clusters import Cluster, cluster_kinds
 from tests.interleavings.explore import Scenario, explore
+from tests.interleavings.failures import canaries
 from tests.interleavings.gitops import scenarios as gitops
 from tests.interleavings.pools import scenarios as pools
 from tests.interleavings.workflows import by_hand
@@ -48,6 +49,7 @@ NOTICED = (
     (off.evaluator_lock, alarms.evaluators_share_signals, ALL, 1),
     (off.message_lock, alarms.messages_grow_as_they_are_claimed, ALL, 1),
     (off.backfill_compare, backfills.backfillers_share_a_slice, ("mariadb", "postgresql"), 1),
+    (off.canary_compare, canaries.admins_share_a_wave, ALL, 1),
     (off.pool_lock, pools.the_last_slots_of_a_pool, ALL, 1),
     (off.workflow_lock, by_hand.a_pause_meets_the_start, ("postgresql",), 1),
     (off.workflow_lock, by_hand.a_skip_meets_the_start, ("mariadb",), 1),
