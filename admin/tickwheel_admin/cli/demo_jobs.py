@@ -104,7 +104,8 @@ JOBS: tuple[Mapping[str, Any], ...] = (
     {
         "name": "flaky",
         "handler": "flaky",
-        "description": "Fails now and then and is tried once more; one run in six fails for good.",
+        "description": "Fails now and then and is tried once more; one run in six fails for good."
+        " A rule tells of the intervals that were not processed; the tab Coverage fills them.",
         "owner": "demo",
         "tags": ["example", "payments"],
         "routing": "random",
@@ -112,6 +113,9 @@ JOBS: tuple[Mapping[str, Any], ...] = (
         "retries": 1,
         "retry_delay_seconds": 2,
         "triggers": [{"kind": "fixed_rate", "every_seconds": 20}],
+        "alarms": [
+            {"name": "all processed", "kind": "coverage_gap", "limits": {"seconds": 120}},
+        ],
     },
     {
         "name": "minutely-cleanup",

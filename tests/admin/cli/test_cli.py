@@ -471,7 +471,12 @@ def test_the_demo_runs_jobs_survives_a_kill_and_stops_cleanly(tmp_path: Path) ->
             what="the job and the workflow that a node declares in its code",
         )
         of_jobs = "SELECT name FROM alarm_rule WHERE job_id IS NOT NULL ORDER BY name"
-        assert demo.query(of_jobs) == [("exported in time",), ("failed",), ("slow",)]
+        assert demo.query(of_jobs) == [
+            ("all processed",),
+            ("exported in time",),
+            ("failed",),
+            ("slow",),
+        ]
         listed = "SELECT name FROM job WHERE deleted_at = 0 ORDER BY name"  # steps' jobs are not
         assert [name for (name,) in demo.query(listed)] == [
             "archive-orders", "close-day", "copy-archive", "count-words", "disk-space",
