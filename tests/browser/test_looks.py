@@ -335,6 +335,8 @@ def look_at(
             reader.set_viewport_size({"width": width, "height": 900 if width == 1440 else 844})
             if reader.evaluate("() => document.documentElement.scrollWidth") > width:
                 found.append(f"scrolls sideways at {width}: {reader.evaluate(WIDEST)}")
+            if width == 390 and in_english and IS_NIGHT:  # targets for fingers, what scrolls
+                found += [f"at 390: {fault}" for fault in run_axe(reader, "all but contrast")]
             if width == 390:
                 take_picture(reader, f"{name}{ending}-390")
         if name == "job-new":
