@@ -55,7 +55,30 @@ class JobModel:
         lane = run.lane
         if not self.live[lane] and len(self.waiting[lane]) <= 1:
             return Verdict.START  # as `decide` says of a run that is alone
+        if self._must_wait(run):
+            return Verdict.WAIT
         return decide(self.policy, run.standing(), self._lane(lane))
+
+    def _must_wait(self, run: ForecastRun) -> bool:
+        """Whether `decide` lets the run wait, for it comes after as many as there are places.
+
+        In an outage thousands of a serial job wait, and the first few of them say it already.
+        """
+        if not self.is_serial or self.policy.max_waiting is not None or run.tries > 0:
+            return False
+        lane = run.lane
+        places = self.policy.concurrency - len(self.live[lane])
+        order = (run.scheduled_at, run.id)
+        for each in self.waiting[lane].values():
+            if places <= 0:
+                break
+            if each is run or each.phase not in (RunPhase.READY, RunPhase.PARKED):
+                continue
+            if each.tries > 0:  # its place is kept, or it is tried again before
+                places -= each.phase is RunPhase.READY
+            elif (each.scheduled_at, each.id) < order:
+                places -= 1
+        return places <= 0
 
     def waits(self, run: ForecastRun) -> None:
         """The run stands in line from now on."""
