@@ -47,7 +47,7 @@ HOUR_MS = 3_600_000
 MAX_HOURS = 24
 MAX_PAST_HOURS = 12
 LENIENT_MS = 60_000  # who asks for the most may have taken a moment to ask
-LATER_MS = 6 * HOUR_MS  # simulated beyond the end, so that it is known how late deadlines get
+LATER_MS = 6 * HOUR_MS  # simulated beyond each deadline, so that it is known how late it gets
 SCORED_DAYS = 30
 MAX_DEADLINES = 500  # of one plan, the first ones
 
@@ -139,7 +139,7 @@ class NightPlans:
                 PlanRequest(
                     situation=read.situation,
                     until=until,
-                    end=until + (LATER_MS if deadlines else HOUR_MS),
+                    end=_end(until, deadlines),
                     executor_id=executor_id,
                     deadlines=deadlines[:MAX_DEADLINES],
                     node_id=node_id,
@@ -217,6 +217,12 @@ class NightPlans:
             now=read.situation.now,
             until=until,
         )
+
+
+def _end(until: int, deadlines: Sequence[PlanDeadline]) -> int:
+    """Until when it is simulated: runs that start before `until` have their ends, too."""
+    last = max((each.at for each in deadlines if not each.is_met), default=0)
+    return max(until + HOUR_MS, last + LATER_MS)
 
 
 def _sum_of(job_id: int, past: Sequence[EndedRun]) -> PlanSum:
