@@ -130,8 +130,8 @@ class Admin:
         await runner.setup()
         scraped = create_runner(create_metrics_application(page, self._config.metrics_token))
         await scraped.setup()
-        self._health.start((*engine.loops, *bridge.loops))
         loops = {loop: _start(loop) for loop in (*engine.loops, *bridge.loops)}
+        self._health.start(tuple(loops))
         stopped = asyncio.create_task(stop.wait(), name="stop")
         moved = asyncio.create_task(self._moved.wait(), name="moved")
         compiling: asyncio.Task[None] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -83,6 +84,15 @@ class PlanLink:
     x: float
     y: int
     is_critical: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PlacedMark:
+    """A bar among all lanes."""
+
+    lane: int  # the how many-th
+    y: int  # of its middle, from the top of the first lane
+    mark: PlanMark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,39 +242,55 @@ def _links(lanes: Sequence[PlanLane]) -> tuple[PlanLink, ...]:
     """From each run to the ones that follow it; a predicted one follows the run of that job that
     ends next to when it is asked for.
     """
-    placed: list[tuple[int, int, PlanMark]] = []  # lane, middle of the bar, bar
+    placed: list[_PlacedMark] = []
     top = 0
     for place, lane in enumerate(lanes):
         top += LANE_BORDER
-        placed += [(place, top + mark.y + BAR_HEIGHT // 2, mark) for mark in lane.marks]
+        placed += [
+            _PlacedMark(lane=place, y=top + mark.y + BAR_HEIGHT // 2, mark=mark)
+            for mark in lane.marks
+        ]
         top += lane.height
-    of_run = {each[2].run_id: each for each in placed if each[2].run_id is not None}
-    of_job: defaultdict[int, list[tuple[int, int, PlanMark]]] = defaultdict(list)
+    of_run = {each.mark.run_id: each for each in placed if each.mark.run_id is not None}
+    of_job: defaultdict[int, list[_PlacedMark]] = defaultdict(list)
     for each in placed:
-        if each[2].end_at is not None:
-            of_job[each[2].job_id].append(each)
+        if each.mark.end_at is not None:
+            of_job[each.mark.job_id].append(each)
+    for ended in of_job.values():
+        ended.sort(key=_ended_at)
     found = []
-    for place, y, mark in placed:
+    for each in placed:
+        mark = each.mark
         if mark.after_job_id is not None:
-            parent = min(
-                of_job[mark.after_job_id],
-                key=lambda each: abs((each[2].end_at or 0) - mark.asked_at),
-                default=None,
-            )
+            parent = _next_to(of_job[mark.after_job_id], mark.asked_at)
         else:
             parent = None if mark.parent_run_id is None else of_run.get(mark.parent_run_id)
-        if parent is not None and parent[0] != place:
-            _, from_y, before = parent
+        if parent is not None and parent.lane != each.lane:
+            before = parent.mark
             found.append(
                 PlanLink(
                     from_x=round(before.x + before.width, 2),
-                    from_y=from_y,
+                    from_y=parent.y,
                     x=mark.x,
-                    y=y,
+                    y=each.y,
                     is_critical=before.is_critical and mark.is_critical,
                 )
             )
     return tuple(found)
+
+
+def _ended_at(placed: _PlacedMark) -> int:
+    return placed.mark.end_at or 0
+
+
+def _next_to(ended: Sequence[_PlacedMark], at: int) -> _PlacedMark | None:
+    """The one that ends next to an instant, of several in the order of their ends."""
+    place = bisect_left(ended, at, key=_ended_at)
+    return min(
+        ended[max(0, place - 1) : place + 1],
+        key=lambda each: abs(_ended_at(each) - at),
+        default=None,
+    )
 
 
 def _ticks(begin: int, end: int) -> tuple[tuple[float, int], ...]:

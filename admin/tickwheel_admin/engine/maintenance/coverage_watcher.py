@@ -88,7 +88,7 @@ class CoverageWatcher(Loop):
         self._events = events
         self._calendars = calendars
         self._admin_id = admin_id
-        self._rules: object = None  # those that the last walk was by
+        self._rules: list[tuple[int, int]] | None = None  # id, version: what the last walk was by
         self._walked_at = 0  # database time
         self._after: int | None = None  # where the walk goes on; None: none is under way
         # Watched triggers that were not there at the last walk. An edit of a schedule makes a new

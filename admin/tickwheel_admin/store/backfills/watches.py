@@ -84,7 +84,7 @@ def due_watches(conn: sa.Connection, *, now: int, limit: int) -> list[CoverageWa
 
 
 def watches_with_holes(
-    conn: sa.Connection, scope: Collection[int] | None, *, until: int, skip: int = 0, limit: int
+    conn: sa.Connection, scope: Collection[int] | None, *, until: int, limit: int
 ) -> list[CoverageWatch]:
     """Those whose oldest hole ended at an instant at the latest, the oldest first.
 
@@ -94,7 +94,7 @@ def watches_with_holes(
     wanted = _SELECTED.where(_WATCH.first_hole_at <= until)
     if scope is not None:
         wanted = wanted.where(unindexed(_WATCH.executor_id).in_(sorted(scope)))
-    wanted = wanted.order_by(_WATCH.first_hole_at, _WATCH.executor_id).offset(skip).limit(limit)
+    wanted = wanted.order_by(_WATCH.first_hole_at, _WATCH.executor_id).limit(limit)
     return _read(conn, wanted, "ix_coverage_watch_holes")
 
 
