@@ -10,14 +10,11 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tests.bench.testbed.bed import Bed
-from tickwheel_admin.domain.runs.run import LIVE, Origin, Run, RunState
-from tickwheel_admin.store.database.clock import now_ms
-from tickwheel_admin.store.database.ids import take_block
+from tests.bench.testbed.queued_runs import Share, queue_runs
+from tickwheel_admin.domain.runs.run import RunState
+from tickwheel_admin.store.database.run_conditions import OPEN
 from tickwheel_admin.store.database.tables import run as run_table
-from tickwheel_admin.store.runs.inserts import insert_fires
 
-HEAD_START_MS = 1_000  # all rows are in the database when the first becomes due
-ROWS_PER_INSERT = 1_000
 POLL_SECONDS = 0.05
 TIMEOUT_SECONDS = 600.0
 ALARM_RULES = (
@@ -70,23 +67,30 @@ def flood(
     shard_index: int = 0,
 ) -> Flood:
     """Queue `runs` runs of the job and wait until each has its result, which must be `ends`."""
-    due_at = queue_runs(
-        bed,
-        job_id=job_id,
-        executor_id=bed.cluster.executor_id,
-        runs=runs,
-        shard_index=shard_index,
-    )
+    share = Share(job_id=job_id, executor_id=bed.cluster.executor_id, runs=runs)
+    return flood_of(bed, [share], ends=ends, shard_index=shard_index)
+
+
+def flood_of(
+    bed: Bed,
+    shares: Sequence[Share],
+    *,
+    ends: RunState = RunState.SUCCEEDED,
+    shard_index: int = 0,
+) -> Flood:
+    """The same with runs of several jobs, all due at one instant."""
+    due_at = queue_runs(bed, shares, shard_index=shard_index)
     time.sleep(max(0.0, due_at / 1000 - time.time()))  # all on one machine, with one clock
     before = bed.cpu_seconds()
     deadline = time.monotonic() + TIMEOUT_SECONDS
+    runs = sum(share.runs for share in shares)
     while bed.database.read_sync(_unfinished):
         if time.monotonic() > deadline:
             raise TimeoutError(f"{runs} runs did not end within {TIMEOUT_SECONDS:g} s")
         time.sleep(POLL_SECONDS)
     seconds = time.time() - due_at / 1000
     after = bed.cpu_seconds()
-    ended = bed.database.read_sync(_ended, job_id, due_at, ends)
+    ended = bed.database.read_sync(_ended, [share.job_id for share in shares], due_at, ends)
     if ended != runs:
         raise AssertionError(f"{ended} of {runs} runs {ends}")
     return Flood(
@@ -96,56 +100,18 @@ def flood(
     )
 
 
-def queue_runs(bed: Bed, *, job_id: int, executor_id: int, runs: int, shard_index: int = 0) -> int:
-    """Insert the runs, to become due a moment after the last of them is there; returns when."""
-    now = bed.database.read_sync(now_ms)
-    # Inserting takes its time, and nothing may start meanwhile: due only once all are in.
-    far = now + 3_600_000
-    first = bed.database.run_sync(take_block, "run", runs)
-    for start in range(0, runs, ROWS_PER_INSERT):
-        batch = [
-            Run(
-                id=first + number,
-                executor_id=executor_id,
-                job_id=job_id,
-                job_revision=1,
-                trigger_id=None,
-                origin=Origin.API,
-                scheduled_at=far,
-                created_at=now,
-                state=RunState.QUEUED,
-                due_at=far,
-                shard_index=shard_index,
-            )
-            for number in range(start, min(start + ROWS_PER_INSERT, runs))
-        ]
-        bed.database.run_sync(insert_fires, batch)
-    return bed.database.run_sync(_make_due, far)
-
-
-def _make_due(conn: sa.Connection, far: int) -> int:
-    due_at = now_ms(conn) + HEAD_START_MS
-    conn.execute(
-        sa.update(run_table)
-        .where(run_table.c.due_at == far, run_table.c.state == RunState.QUEUED.value)
-        .values(due_at=due_at, scheduled_at=due_at)
-    )
-    return due_at
-
-
 def _unfinished(conn: sa.Connection) -> bool:
-    states = [state.value for state in (*LIVE, RunState.QUEUED)]
-    found = conn.execute(sa.select(run_table.c.id).where(run_table.c.state.in_(states)).limit(1))
+    found = conn.execute(sa.select(run_table.c.id).where(run_table.c.listed_as == OPEN).limit(1))
     return found.first() is not None
 
 
-def _ended(conn: sa.Connection, job_id: int, due_at: int, state: RunState) -> int:
+def _ended(conn: sa.Connection, job_ids: Sequence[int], due_at: int, state: RunState) -> int:
     return int(
         conn.execute(
             sa.select(sa.func.count())
             .select_from(run_table)
             .where(
-                run_table.c.job_id == job_id,
+                run_table.c.job_id.in_(job_ids),
                 run_table.c.scheduled_at == due_at,
                 run_table.c.state == state.value,
             )

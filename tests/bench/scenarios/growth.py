@@ -125,6 +125,6 @@ def _serving(cluster: Cluster, *, nodes: int, slots: int) -> Iterator[NodeCrowd]
     """Simulated nodes that also run what they are given: at once, and it succeeds."""
     (admin,) = cluster.admins
     tokens = [(EXECUTOR, cluster.executor_token)]
-    with NodeCrowd(port=admin.port, nodes=nodes, tokens=tokens, slots=slots) as crowd:
+    with NodeCrowd(ports=[admin.port], nodes=nodes, tokens=tokens, slots=slots) as crowd:
         crowd.wait_until_connected()
         yield crowd

@@ -16,10 +16,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tests.bench.scenarios.flood import cpu_of, flood, queue_runs, rate_of
+from tests.bench.scenarios.flood import cpu_of, flood, rate_of
 from tests.bench.scenarios.steady import Steady, steady
 from tests.bench.testbed.bed import KINDS, Bed
 from tests.bench.testbed.measure import cpu_us_per_run, peak_mebibytes, resident_mebibytes
+from tests.bench.testbed.queued_runs import Share, queue_runs
 from tests.bench.testbed.xxl_bed import hanging_executor, made_xxl, unread_logs
 from tests.support.polling import wait_until
 
@@ -110,7 +111,7 @@ def xxl_hang(kind: str, *, fires_per_second: int, seconds: int, waiting: int) ->
         with hanging_executor(bed) as executor_id:
             job = {"executor_id": executor_id, "name": "hangs", "handler": "noop"}
             job_id = int(bed.cluster.api().post("/jobs", job)["id"])
-            queue_runs(bed, job_id=job_id, executor_id=executor_id, runs=waiting)
+            queue_runs(bed, [Share(job_id=job_id, executor_id=executor_id, runs=waiting)])
             beside = steady(bed, fires_per_second=fires_per_second, seconds=seconds)
         return XxlHang(
             fires_per_second=fires_per_second,

@@ -2,6 +2,7 @@
 
     python -m tests.bench.testbed.node_crowd --port 8500 --nodes 5000 < tokens
 
+With several ports, every node is connected to the admin behind each.
 The tokens of executors are read from standard input, a line "name token" each and an empty line at
 the end; nodes belong to them by turns. After that each line "report" is answered with a line of
 JSON (`Report`). The end of the input ends the process.
@@ -51,7 +52,7 @@ _NO_MASK = b"\0\0\0\0"  # a client must mask; with zeros that changes nothing
 class Report(msgspec.Struct):
     """How the nodes of this process are."""
 
-    connected: int  # welcomed, and the socket is open
+    connected: int  # sockets of nodes that are open, and were welcomed
     welcomed: int  # so often in all
     cut_off: int  # so often no heartbeat was acknowledged for the time of a lease
     acknowledged_ms: dict[int, int]  # heartbeats by how long that took, since the last report
@@ -60,8 +61,7 @@ class Report(msgspec.Struct):
 class Crowd:
     """What the nodes of the process share."""
 
-    def __init__(self, *, port: int, tokens: Sequence[tuple[str, str]], slots: int) -> None:
-        self.port = port
+    def __init__(self, *, tokens: Sequence[tuple[str, str]], slots: int) -> None:
         self.tokens = tokens
         self.slots = slots  # of each node
         self.connecting = asyncio.Semaphore(CONNECTS_AT_ONCE)
@@ -82,14 +82,15 @@ class Crowd:
 
 
 class IdleNode(asyncio.Protocol):
-    """One node, over all its sockets."""
+    """One node at one admin, over all its sockets there."""
 
-    def __init__(self, crowd: Crowd, number: int) -> None:
+    def __init__(self, crowd: Crowd, number: int, *, key: str, port: int) -> None:
         self._crowd = crowd
+        self._port = port
         self._loop = asyncio.get_running_loop()
         self._executor, self._token = crowd.tokens[number % len(crowd.tokens)]
         self._name = f"idle-{number}"
-        self._key = secrets.token_hex(16)
+        self._key = key  # at each admin the same
         self._failures = 0
         self._begin()
 
@@ -109,7 +110,7 @@ class IdleNode(asyncio.Protocol):
         self._began_at = self._loop.time()
         try:
             async with self._crowd.connecting:
-                await self._loop.create_connection(lambda: self, "127.0.0.1", self._crowd.port)
+                await self._loop.create_connection(lambda: self, "127.0.0.1", self._port)
         except OSError:
             self._come_back()
 
@@ -119,7 +120,7 @@ class IdleNode(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.write(
-            f"GET {LINK_PATH} HTTP/1.1\r\nHost: 127.0.0.1:{self._crowd.port}\r\n"
+            f"GET {LINK_PATH} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\n"
             "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
             f"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
             f"Authorization: Bearer {self._token}\r\n\r\n".encode()
@@ -268,7 +269,7 @@ def _keep(task: asyncio.Task[None]) -> None:
     task.add_done_callback(_tasks.discard)
 
 
-async def _run(port: int, *, nodes: int, first: int, slots: int) -> None:
+async def _run(ports: Sequence[int], *, nodes: int, first: int, slots: int) -> None:
     lines = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(lines), sys.stdin
@@ -277,9 +278,11 @@ async def _run(port: int, *, nodes: int, first: int, slots: int) -> None:
     while line := (await lines.readline()).decode().strip():
         name, _, token = line.partition(" ")
         tokens.append((name, token))
-    crowd = Crowd(port=port, tokens=tokens, slots=slots)
+    crowd = Crowd(tokens=tokens, slots=slots)
     for number in range(first, first + nodes):
-        _keep(asyncio.create_task(IdleNode(crowd, number).connect()))
+        key = secrets.token_hex(16)
+        for port in ports:
+            _keep(asyncio.create_task(IdleNode(crowd, number, key=key, port=port).connect()))
     gc.collect()
     gc.freeze()  # what is there stays: to go through it again and again would take more than this
     while await lines.readline():
@@ -290,7 +293,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.bench.testbed.node_crowd", description=__doc__
     )
-    parser.add_argument("--port", type=int, required=True, help="of the admin, on this machine")
+    parser.add_argument(
+        "--port", type=int, action="append", required=True, help="of an admin, on this machine"
+    )
     parser.add_argument("--nodes", type=int, required=True)
     parser.add_argument("--first", type=int, default=0, help="number of the first node")
     parser.add_argument("--slots", type=int, default=16, help="of each node")

@@ -42,13 +42,21 @@ class NodeCrowd:
     """Simulated nodes in processes of their own."""
 
     def __init__(
-        self, *, port: int, nodes: int, tokens: Sequence[tuple[str, str]], slots: int = 16
+        self,
+        *,
+        ports: Sequence[int],
+        nodes: int,
+        tokens: Sequence[tuple[str, str]],
+        slots: int = 16,
     ) -> None:
+        """Nodes that are connected to the admins at all these ports."""
         self._nodes = nodes
+        self._ports = ports
         self._processes = [
             subprocess.Popen(
                 [
-                    sys.executable, "-m", "tests.bench.testbed.node_crowd", "--port", str(port),
+                    sys.executable, "-m", "tests.bench.testbed.node_crowd",
+                    *(f"--port={port}" for port in ports),
                     "--nodes", str(min(NODES_PER_PROCESS, nodes - first)), "--first", str(first),
                     "--slots", str(slots),
                 ],
@@ -62,6 +70,10 @@ class NodeCrowd:
             assert each.stdin is not None
             each.stdin.write("".join(f"{name} {token}\n" for name, token in tokens) + "\n")
             each.stdin.flush()
+
+    @property
+    def pids(self) -> list[int]:
+        return [each.pid for each in self._processes]
 
     def report(self) -> Report:
         """Of all processes together, and how long acknowledgements took since the last report."""
@@ -80,10 +92,15 @@ class NodeCrowd:
         whole.acknowledged_ms = dict(acknowledged)
         return whole
 
-    def wait_until_connected(self) -> None:
-        """All of them at once."""
+    def wait_until_connected(self, *, admins: int | None = None) -> None:
+        """All of them at once.
+
+        Args:
+            admins: that run now; None: all.
+        """
+        sockets = self._nodes * (len(self._ports) if admins is None else admins)
         wait_until(
-            lambda: self.report().connected == self._nodes,
+            lambda: self.report().connected == sockets,
             timeout_seconds=CONNECT_SECONDS,
             what=f"all {self._nodes} nodes are connected",
         )
@@ -129,7 +146,13 @@ class QuietBed:
 
 @contextmanager
 def quiet(
-    kind: str, *, triggers: int, nodes: int, executors: int = 1, old_runs: int = 0
+    kind: str,
+    *,
+    triggers: int,
+    nodes: int,
+    executors: int = 1,
+    old_runs: int = 0,
+    triggers_per_job: int = TRIGGERS_PER_JOB,
 ) -> Iterator[QuietBed]:
     """Start a server with durable settings, an admin, and nodes that connect meanwhile."""
     _allow_sockets(nodes)
@@ -151,13 +174,13 @@ def quiet(
             made = cluster.api().post("/executors", {"name": f"{EXECUTOR}-{number}"})
             tokens.append((f"{EXECUTOR}-{number}", made["token"]))
         writer = Writer(url)
-        _write_jobs(writer, cluster.executor_id, triggers=triggers)
+        _write_jobs(writer, cluster.executor_id, triggers=triggers, per_job=triggers_per_job)
         _write_runs(writer, cluster.executor_id, runs=old_runs)
         writer.analyze()
         writer.engine.dispose()
         database = Database(url, threads=1)
         stack.callback(database.close_sync)
-        crowd = stack.enter_context(NodeCrowd(port=admin.port, nodes=nodes, tokens=tokens))
+        crowd = stack.enter_context(NodeCrowd(ports=[admin.port], nodes=nodes, tokens=tokens))
         yield QuietBed(cluster=cluster, crowd=crowd, database=database, server_pid=server_pid)
 
 
@@ -169,11 +192,11 @@ def _allow_sockets(nodes: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(hard, wanted)))
 
 
-def _write_jobs(writer: Writer, executor_id: int, *, triggers: int) -> None:
-    """Jobs of many triggers each, none of them due within a month."""
+def _write_jobs(writer: Writer, executor_id: int, *, triggers: int, per_job: int) -> None:
+    """Jobs of so many triggers each, none of them due within a month."""
     now = round(time.time() * 1000)
     first_at = now + 30 * DAY_MS
-    jobs = range(FIRST_ID, FIRST_ID + -(-triggers // TRIGGERS_PER_JOB))
+    jobs = range(FIRST_ID, FIRST_ID + -(-triggers // per_job))
     config = config_to_json(JobConfig(name="idle", handler="noop"))
     writer.write_all(
         tables.job,
@@ -197,7 +220,7 @@ def _write_jobs(writer: Writer, executor_id: int, *, triggers: int) -> None:
         ],
         (
             line(
-                n, FIRST_ID + (n - FIRST_ID) // TRIGGERS_PER_JOB, executor_id, bucket_of(n), spec,
+                n, FIRST_ID + (n - FIRST_ID) // per_job, executor_id, bucket_of(n), spec,
                 False, "active", first_at + n % DAY_MS, 0, 1, now,
             )
             for n in range(FIRST_ID, FIRST_ID + triggers)
