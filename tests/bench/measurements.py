@@ -21,8 +21,8 @@ from tests.bench.scenarios.metrics.scrape import scrape
 from tests.bench.scenarios.node import node_figures
 from tests.bench.scenarios.one_by_one import one_by_one
 from tests.bench.scenarios.schedules import schedules
+from tests.bench.scenarios.several_admins import several_admins
 from tests.bench.scenarios.steady import steady
-from tests.bench.scenarios.two_admins import two_admins
 from tests.bench.scenarios.workflows import chain, workflows
 from tests.bench.scenarios.xxl import xxl_flood, xxl_hang, xxl_steady
 from tests.bench.testbed.bed import MYSQLCLIENT, Bed
@@ -153,13 +153,13 @@ MEASUREMENTS = (
         full=Amount(45, {"triggers": 100_000}),
     ),
     Measurement(
-        name="two_admins",
-        what="floods of one admin, and of two over one database, also held to 0.3 of a core each",
+        name="several_admins",
+        what="floods over 20 executors of one, two and four admins, held to a share of a core each",
         where=Where.DATABASE,
-        measure=two_admins,
-        quick=Amount(60, {"runs": 5_000, "held_runs": 12_000, "repeats": 1}),
-        usual=Amount(120, {"runs": 20_000, "held_runs": 12_000, "repeats": 3}),
-        full=Amount(240, {"runs": 50_000, "held_runs": 20_000, "repeats": 5}),
+        measure=several_admins,
+        quick=Amount(120, {"runs": 4_000, "repeats": 1}),
+        usual=Amount(300, {"runs": 10_000, "repeats": 3}),
+        full=Amount(600, {"runs": 20_000, "repeats": 5}),
         not_on=("sqlite",),
     ),
     Measurement(
