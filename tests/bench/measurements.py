@@ -22,6 +22,7 @@ from tests.bench.scenarios.node import node_figures
 from tests.bench.scenarios.one_by_one import one_by_one
 from tests.bench.scenarios.schedules import schedules
 from tests.bench.scenarios.several_admins import several_admins
+from tests.bench.scenarios.start.first_fire import start
 from tests.bench.scenarios.steady import steady
 from tests.bench.scenarios.workflows import chain, workflows
 from tests.bench.scenarios.xxl import xxl_flood, xxl_hang, xxl_steady
@@ -219,6 +220,17 @@ MEASUREMENTS = (
         quick=Amount(40, {"triggers": 10_000, "nodes": 100, "seconds": 10}),
         usual=Amount(60, {"triggers": 100_000, "nodes": 1_000, "seconds": 20}),
         full=Amount(110, {"triggers": 100_000, "nodes": 1_000, "seconds": 60}),
+        least=Size.USUAL,
+        not_on=(MYSQLCLIENT,),
+    ),
+    Measurement(
+        name="start",
+        what="an admin with 100,000 jobs: seconds from its start to the first run",
+        where=Where.DATABASE,
+        measure=start,
+        quick=Amount(30, {"jobs": 10_000}),
+        usual=Amount(45, {"jobs": 100_000}, repeats=3),
+        full=Amount(45, {"jobs": 100_000}, repeats=5),
         least=Size.USUAL,
         not_on=(MYSQLCLIENT,),
     ),
