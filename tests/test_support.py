@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
@@ -87,6 +88,24 @@ def test_unknown_database_kinds_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setenv(databases.ENVIRONMENT_VARIABLE, "postgresql,sqlite")
     assert databases.chosen_kinds() == ("sqlite", "postgresql")
+
+
+def test_by_day_rules_are_tested_on_one_server_or_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tests = [f"engine/test_it.py test_{number}" for number in range(200)]
+    monkeypatch.delenv(databases.ENVIRONMENT_VARIABLE, raising=False)
+    monkeypatch.delenv(databases.ONE_SERVER, raising=False)
+    assert {databases.kinds_of(test) for test in tests} == {databases.KINDS}
+
+    monkeypatch.setenv(databases.ONE_SERVER, "1")
+    chosen = Counter(databases.kinds_of(test) for test in tests)
+    assert set(chosen) == {("sqlite", "mariadb"), ("sqlite", "postgresql")}
+    assert min(chosen.values()) > 60
+    assert chosen == Counter(databases.kinds_of(test) for test in tests)
+
+    monkeypatch.setenv(databases.ENVIRONMENT_VARIABLE, "mariadb")  # what somebody asks for is run
+    assert {databases.kinds_of(test) for test in tests} == {("mariadb",)}
 
 
 @pytest.mark.parametrize(

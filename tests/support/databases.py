@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -18,6 +19,7 @@ from tickwheel_admin.store.database.tables import metadata
 
 KINDS = ("sqlite", "mariadb", "postgresql")
 ENVIRONMENT_VARIABLE = "TICKWHEEL_TEST_DATABASES"
+ONE_SERVER = "TICKWHEEL_TEST_ONE_SERVER"  # set in `make test` by day
 
 _numbers = itertools.count(1)
 
@@ -31,6 +33,22 @@ def chosen_kinds() -> tuple[str, ...]:
             f"{ENVIRONMENT_VARIABLE} names {', '.join(unknown)}; known are {', '.join(KINDS)}"
         )
     return tuple(kind for kind in KINDS if kind in wanted) if wanted else KINDS
+
+
+def kinds_of(test: str) -> tuple[str, ...]:
+    """What a test of a rule runs on: all chosen kinds, or one server less where ONE_SERVER is set.
+
+    Half of the tests run on each server then, always the same ones.
+
+    Args:
+        test: its file and name.
+    """
+    chosen = chosen_kinds()
+    servers = [kind for kind in chosen if kind != "sqlite"]
+    if ONE_SERVER not in os.environ or len(servers) < 2:
+        return chosen
+    mine = servers[zlib.crc32(test.encode()) % len(servers)]
+    return tuple(kind for kind in chosen if kind in ("sqlite", mine))
 
 
 @contextmanager

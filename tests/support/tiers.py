@@ -13,17 +13,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 import pytest
 
 from tests.support import system_packages
 from tests.support.availability import IN_CI, NOT_HERE
+from tests.support.databases import ONE_SERVER
 from tests.support.reports import Report, summary
 from tests.support.system_packages import SystemPackage
 
@@ -62,7 +64,11 @@ def _lint(report: Report, deadline: float) -> None:
 
 
 def _pytest(
-    *paths: str, processes: int = 1, first: Sequence[str] = (), may_skip: bool = False
+    *paths: str,
+    processes: int = 1,
+    first: Sequence[str] = (),
+    may_skip: bool = False,
+    one_server: bool = False,
 ) -> Callable[[Report, float], None]:
     """Run the tests of these paths.
 
@@ -71,7 +77,9 @@ def _pytest(
         first: files that take long, to begin with. Those with few tests would otherwise come last,
             and keep one process busy after the others have ended.
         may_skip: in CI too, for what needs tools that not every machine has.
+        one_server: tests of rules run on SQLite and one server, see tests/README.md.
     """
+    environment = {ONE_SERVER: "1"} if one_server else {}
     parallel = [] if processes == 1 else [f"--numprocesses={processes}", "--dist=loadfile"]
     if first:
         parallel.append("--no-loadscope-reorder")
@@ -85,14 +93,15 @@ def _pytest(
             command += ["-o", f"cache_dir={directory}/cache"]
             # A hanging test shows where, long before its tier is stopped.
             command += ["-o", "faulthandler_timeout=120"]
-            code = _run([*command, *parallel, *found], report, deadline)
+            code = _run([*command, *parallel, *found], report, deadline, environment)
             if junit_file.exists():
                 report.read(junit_file)
             if 0 < len(report.failures) <= MAX_TRIED_AGAIN and not report.problems:
                 report.say("\nWhat has failed is run again, alone:")
                 junit_file.unlink()
                 again = Report(tier=report.tier, budget_seconds=report.budget_seconds)
-                code_again = _run([*command, "--last-failed", *found], report, deadline)
+                retry = [*command, "--last-failed", *found]
+                code_again = _run(retry, report, deadline, environment)
                 if junit_file.exists():
                     again.read(junit_file)
                 if code_again == 0 and again.passed:
@@ -134,6 +143,7 @@ TIERS = (
             "tests/bench",
             "tests/test_*.py",
             processes=2,
+            one_server=True,
             first=(
                 "tests/admin/cli/test_cli.py",
                 "tests/executor_sdk/runner/test_process_handlers.py",
@@ -350,9 +360,14 @@ def _run_tier(tier: Tier, *, shares_output: bool = False) -> Report:
     return report
 
 
-def _run(command: Sequence[str], report: Report, deadline: float) -> int:
+def _run(
+    command: Sequence[str],
+    report: Report,
+    deadline: float,
+    more_environment: Mapping[str, str] = MappingProxyType({}),
+) -> int:
     """The exit code; a command that is still running at the deadline is stopped and reported."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | dict(more_environment)
     # Hundreds of processes would compile every module for themselves, which takes a second of each.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     shared = report.shares_output
