@@ -56,6 +56,7 @@ def judge(
 ) -> Verdict:
     """Count what ran for the instants from `from_at` up to, not including, `to_at`.
 
+    An execution for an instant that nobody asked for, as of a schedule that drifts, is none.
     An execution that is not told its instant counts for the next one that its schedule has had no
     execution for: the first for the first, and so on.
     """
@@ -68,7 +69,7 @@ def judge(
         if at is None:
             at = order.due_at + untold[schedule] * (order.period_ms or 0)
             untold[schedule] += 1
-        if not from_at <= at < to_at:
+        if not from_at <= at < to_at or (at - order.due_at) % (order.period_ms or 1):
             continue
         met[schedule, at] += 1
         if met[schedule, at] == 1:

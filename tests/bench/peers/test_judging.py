@@ -77,3 +77,12 @@ def test_only_instants_of_the_window_count(tmp_path: Path) -> None:
         verdict = judge(order, executions, from_at=DUE_AT + 2000, to_at=DUE_AT + 5000)
         assert (verdict.expected, verdict.missed, verdict.duplicates) == (3, 0, 0)
         assert (verdict.late_p50, verdict.late_max) == (3, 4)
+
+
+def test_a_schedule_that_drifts_misses_its_instants(tmp_path: Path) -> None:
+    order = an_order(tmp_path, schedules=1, period_ms=1000)
+    drifting = [(0, DUE_AT + 1003 * k, DUE_AT + 1003 * k) for k in range(6)]
+
+    verdict = judge(order, drifting, from_at=DUE_AT, to_at=DUE_AT + 3000)
+
+    assert (verdict.expected, verdict.missed, verdict.duplicates) == (3, 2, 0)
