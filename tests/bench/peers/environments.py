@@ -29,9 +29,9 @@ def interpreter(peer: str) -> Path:
     if python.exists() and stamp.exists() and stamp.read_text() == wanted:
         return python
     print(f"Installing {peer} into {directory.relative_to(ROOT)}", flush=True)
-    _run([sys.executable, "-m", "venv", "--clear", str(directory)])
+    run_tool([sys.executable, "-m", "venv", "--clear", str(directory)])
     requirements = str(_REQUIREMENTS / f"requirements-{peer}.txt")
-    _run(
+    run_tool(
         [
             str(python),
             "-m",
@@ -47,7 +47,12 @@ def interpreter(peer: str) -> Path:
     return python
 
 
-def _run(command: list[str]) -> None:
+def run_tool(command: list[str]) -> None:
+    """Let it install or build.
+
+    Raises:
+        NotInstalledError: it failed, or took too long.
+    """
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS
@@ -55,5 +60,10 @@ def _run(command: list[str]) -> None:
     except subprocess.TimeoutExpired:
         raise NotInstalledError(f"not installed within {INSTALL_SECONDS} s") from None
     if done.returncode:
-        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
-        raise NotInstalledError(f"could not be installed: {''.join(last)}")
+        raise NotInstalledError(f"could not be installed: {_reason(done.stderr or done.stdout)}")
+
+
+def _reason(said: str) -> str:
+    """The line that says why: Maven ends with where to find help, pip with the error."""
+    lines = said.strip().splitlines()
+    return next((line for line in lines if line.startswith("[ERROR]")), "".join(lines[-1:]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from tests.bench.peers.environments import NotInstalledError, interpreter
 from tests.bench.peers.harness import (
@@ -13,6 +14,7 @@ from tests.bench.peers.harness import (
     measure_steady,
     not_measured,
 )
+from tests.bench.peers.java_builds import java_command
 
 RUNS = 10_000
 RATES = (100, 500)  # schedules of one second
@@ -20,6 +22,7 @@ SECONDS = 20
 QUICK_RUNS, QUICK_RATES, QUICK_SECONDS = 500, (100,), 5
 _PROGRAM = "tests.bench.peers.{}_program"
 WITH_ENVIRONMENTS = ("apscheduler", "celery")
+IN_JAVA = {"db-scheduler": Path(__file__).parent / "db_scheduler"}
 
 
 def peer_figures(
@@ -30,7 +33,7 @@ def peer_figures(
     commands: Mapping[str, Sequence[str]] | None = None,
     only: Sequence[str] = (),
 ) -> list[PeerFigures]:
-    """Measure Tickwheel, APScheduler, Celery and whatever else is given.
+    """Measure Tickwheel, APScheduler, Celery, db-scheduler and whatever else is given.
 
     Args:
         kind: of the database that each gets one of, empty and durable.
@@ -38,7 +41,7 @@ def peer_figures(
         commands: further peers by name, see README.md.
         only: names of those to measure; none: all.
     """
-    names = ["tickwheel", *WITH_ENVIRONMENTS, *(commands or {})]
+    names = ["tickwheel", *WITH_ENVIRONMENTS, *IN_JAVA, *(commands or {})]
     found = []
     for name in names:
         if only and name not in only:
@@ -66,6 +69,8 @@ def _all_of(peer: Peer, kind: str, *, runs: int, quick: bool) -> Sequence[PeerFi
 
 
 def _command(name: str) -> list[str]:
+    if name in IN_JAVA:
+        return java_command(IN_JAVA[name])
     python = str(interpreter(name)) if name in WITH_ENVIRONMENTS else sys.executable
     return [python, "-m", _PROGRAM.format(name)]
 
