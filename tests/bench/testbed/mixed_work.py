@@ -23,8 +23,8 @@ STRATEGIES = (
     Routing.LAST,
 )
 SERIAL_SHARE = 0.1  # of all runs
-# Those of one job go one by one. With more of them a flood would end by waiting for the last jobs.
-RUNS_OF_SERIAL_JOB = 4
+# Those of one job go one by one. With more of them, small claims take most of an admin's time.
+RUNS_OF_SERIAL_JOB = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
