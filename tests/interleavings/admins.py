@@ -62,7 +62,7 @@ class Admin(engine.Admin):
 
     def waits_out_contention(self) -> None:
         """Let the moment pass for which it leaves a queue to others who were claiming from it."""
-        self.engine.dispatcher._paced.clear()
+        self.engine.dispatcher._contended.clear()
 
     async def sweeps(self) -> None:
         await self.engine.sweeper.run_once()

@@ -17,6 +17,7 @@ from tickwheel_admin.engine.alarms.delivery import AlarmDelivery
 from tickwheel_admin.engine.alarms.evaluator import AlarmEvaluator
 from tickwheel_admin.engine.alarms.ports import ChannelSender
 from tickwheel_admin.engine.backfills.backfiller import Backfiller
+from tickwheel_admin.engine.catch_up_pace import CatchUpPace
 from tickwheel_admin.engine.dispatcher.loop import Dispatcher
 from tickwheel_admin.engine.failures.canary_retrier import CanaryRetrier
 from tickwheel_admin.engine.loop import Loop
@@ -108,6 +109,7 @@ class Engine:
             status=self.status,
             moved=moved,
         )
+        pace = CatchUpPace()
         self.planner = Planner(
             store,
             ids,
@@ -116,6 +118,7 @@ class Engine:
             random=random,
             configs=configs,
             calendars=calendars,
+            pace=pace,
         )
         self.dispatcher = Dispatcher(
             store,
@@ -126,8 +129,8 @@ class Engine:
             new_token=new_token,
             configs=configs,
             secrets=SecretReader(self._cipher),
-            planning_is_behind=lambda: self.planner.is_behind,
             tracer=tracer,
+            pace=pace,
         )
         self.recorder = Recorder(
             store, ids, self.dispatcher, events, configs=configs, tracer=tracer

@@ -89,9 +89,9 @@ def overdue(bed: Bed, *, triggers: int) -> Overdue:
         what="every overdue trigger is planned",
     )
     planned = time.monotonic() - began
-    watched_until = max(round(time.time() * 1000), began_at + ON_TIME_MS)
     _wait_for_runs(bed, job_id, triggers, until=began_at)
     ran = time.monotonic() - began
+    watched_until = max(round(time.time() * 1000), began_at + ON_TIME_MS)
     time.sleep(max(0.0, watched_until / 1000 + 1 - time.time()))  # the last of them have started
     for job in on_time:
         bed.cluster.api().post(f"/jobs/{job}/pause")

@@ -45,7 +45,7 @@ class ClaimResult:
     blocked: bool = False  # runs are due that no node has a slot for
     crowded: bool = False  # so many that some were put off
     more: bool = False  # this batch was full, and there are slots for others
-    made_up: bool = False  # missed fires are among what was claimed
+    late_ms: int | None = None  # claimed after their instant: the latest fire that was on time
     outrun: bool = False  # other admins took slots that were chosen here: there may be others
     pools_held: bool = False  # by claims of other admins: what waits for them is looked at soon
     traced: list[TracedRun] = field(default_factory=list)  # of what was claimed and expanded
@@ -115,8 +115,17 @@ def _write(
     result.claimed, result.settled = len(claimed), len(moves)
     result.claimed_at = inputs.now
     result.more = inputs.window_is_full and router.free_slots > 0
-    result.made_up = any(move.after.origin is Origin.MISFIRE for move in claimed)
+    result.late_ms = max((_late_ms(move) for move in claimed if _is_on_time(move)), default=None)
     return result
+
+
+def _is_on_time(move: Move) -> bool:
+    """Whether it is the first try of a fire that was planned before its instant."""
+    return move.before.origin is Origin.SCHEDULE and move.before.tries == 0
+
+
+def _late_ms(move: Move) -> int:
+    return (move.after.dispatched_at or 0) - move.before.due_at
 
 
 def _move(

@@ -12,6 +12,7 @@ import structlog
 from tickwheel_admin.domain.claims.order import OLDEST_FIRST_EVERY
 from tickwheel_admin.domain.routing.strategy import RandomSource
 from tickwheel_admin.domain.runs.run import PUT_OFF_MS
+from tickwheel_admin.engine.catch_up_pace import CatchUpPace
 from tickwheel_admin.engine.dispatcher.claim import ClaimResult, claim_queued_runs
 from tickwheel_admin.engine.dispatcher.claim_inputs import NO_SLOT_DELAY_MS, ClaimContext
 from tickwheel_admin.engine.fault_points import before_commit, reached
@@ -29,10 +30,6 @@ from tickwheel_shared.protocol import Refusal
 log = structlog.get_logger(__name__)
 
 RUNS_PER_BATCH = 500
-# While more is overdue than the planner can plan at once, missed fires are claimed in these steps:
-# claims must not delay the planning of fires that have no run yet.
-PACED_RUNS = 50
-PACE_SECONDS = 0.1
 # While other admins claim the first runs, this one searches at most so many batches. If all of them
 # are being claimed, it searches again when the others will have committed.
 MAX_LOOKS = 4
@@ -61,13 +58,14 @@ class Dispatcher(Loop):
         new_token: Callable[[], str],
         configs: JobConfigs,
         secrets: SecretReader,
-        planning_is_behind: Callable[[], bool] = lambda: False,
         tracer: RunTracer | None = None,
+        pace: CatchUpPace | None = None,
     ) -> None:
+        """Claim for this admin; `pace` is told how late fires are claimed."""
         super().__init__()
         self._tracer = tracer
-        self._planning_is_behind = planning_is_behind
-        self._paced: dict[int, float] = {}  # executor -> when its runs are claimed again
+        self._pace = pace
+        self._contended: dict[int, float] = {}  # executor -> when its runs are claimed again
         self._hanging: dict[int, float] = {}  # the same, of those with a node that hangs
         self._crowded: dict[int, _Crowd] = {}  # by executor
         self._looks: dict[int, int] = {}  # executor -> batches to search, if several
@@ -95,13 +93,13 @@ class Dispatcher(Loop):
         due = await self._store.read(due_executors, connected) if connected else []
         self._blocked = False
         more = await self._claim_far_workflows(connected)
-        self._paced = {key: at for key, at in self._paced.items() if at > asked_at}
+        self._contended = {key: at for key, at in self._contended.items() if at > asked_at}
         self._hanging = {key: at for key, at in self._hanging.items() if at > asked_at}
         for executor_id in self._rotated([each for each, is_due, _ in due if is_due]):
-            if executor_id not in self._paced and executor_id not in self._hanging:
+            if executor_id not in self._contended and executor_id not in self._hanging:
                 more = await self._claim(executor_id) or more
         later = [asked_at + wait_ms / 1000 for _, _, wait_ms in due if wait_ms is not None]
-        self.aim_at(min([*later, *self._paced.values()], default=None))
+        self.aim_at(min([*later, *self._contended.values()], default=None))
         return more
 
     def slots_freed(self, executor_ids: Collection[int]) -> None:
@@ -135,13 +133,12 @@ class Dispatcher(Loop):
     async def _claim(self, executor_id: int, *, only_workflows: bool = False) -> bool:
         connected = self._links.connected()
         self._claims += 1
-        is_behind = self._planning_is_behind()
         rooms = self._links.rooms()
         context = ClaimContext(
             connected=frozenset(connected),
             avoided=self._still_avoided(),
             rooms=rooms,
-            limit=PACED_RUNS if is_behind else RUNS_PER_BATCH,
+            limit=RUNS_PER_BATCH,
             looks=self._looks.get(executor_id, 1),
             oldest_first=self._claims % OLDEST_FIRST_EVERY == 0,
             random=self._random,
@@ -169,6 +166,8 @@ class Dispatcher(Loop):
         self._ids_ahead.used(claims.steps)
         committed_at = asyncio.get_running_loop().time()
         self._blocked = self._blocked or claims.blocked
+        if self._pace is not None and claims.late_ms is not None:
+            self._pace.claimed_late(claims.late_ms, committed_at)
         self._send(claims, ClaimTime(claims.claimed_at, asked_at))
         if self._tracer is not None and claims.traced:
             sent_at = asyncio.get_running_loop().time()
@@ -183,13 +182,10 @@ class Dispatcher(Loop):
         self._note_contention(executor_id, claims)
         if claims.stopping:
             self._events.publish(CANCEL)  # the sweeper tells their nodes
-        if is_behind and claims.made_up:
-            self._paced[executor_id] = asyncio.get_running_loop().time() + PACE_SECONDS
-            return False
         if claims.outrun:
             return True
         if claims.pools_held and not claims.claimed and not claims.settled:
-            self._paced[executor_id] = asyncio.get_running_loop().time() + CONTENDED_SECONDS
+            self._contended[executor_id] = asyncio.get_running_loop().time() + CONTENDED_SECONDS
             return False
         hangs = any(connected.get(node_id) == executor_id for node_id in rooms)
         if hangs and not (claims.claimed or claims.settled or claims.stopping):
@@ -241,7 +237,7 @@ class Dispatcher(Loop):
             return
         self._looks[executor_id] = min(claims.looks, MAX_LOOKS)
         if not claims.claimed and not claims.settled:
-            self._paced[executor_id] = asyncio.get_running_loop().time() + CONTENDED_SECONDS
+            self._contended[executor_id] = asyncio.get_running_loop().time() + CONTENDED_SECONDS
 
     def _still_avoided(self) -> frozenset[tuple[int, str]]:
         now = asyncio.get_running_loop().time()

@@ -14,6 +14,7 @@ import structlog
 from tickwheel_admin.domain.routing.strategy import RandomSource
 from tickwheel_admin.domain.triggers.spec import MISFIRE_THRESHOLD_MS
 from tickwheel_admin.engine.batching import write_or_bisect
+from tickwheel_admin.engine.catch_up_pace import CatchUpPace
 from tickwheel_admin.engine.fault_points import before_commit, reached
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.engine.planner.drafts import (
@@ -46,7 +47,6 @@ TRIGGERS_PER_LOOK = 1_000  # while fewer are due, the buckets need not be looked
 BUCKETS_PER_BATCH = 4
 # For overdue triggers, between two looks at those on time, which are planned AHEAD_MS ahead.
 OVERDUE_SLICE_SECONDS = 0.7
-OVERDUE_AT_ONCE = 4  # buckets; on a small machine more would only wait for each other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +73,14 @@ class Planner(Loop):
         random: RandomSource,
         configs: JobConfigs,
         calendars: CalendarCache | None = None,
+        pace: CatchUpPace | None = None,
     ) -> None:
-        """`calendars` is a cache that may be shared; None: one of its own."""
+        """Plan for this admin.
+
+        Args:
+            calendars: a cache that may be shared; None: one of its own.
+            pace: of missed fires, told by the dispatcher what is late; None: nobody tells.
+        """
         super().__init__()
         self._store = store
         self._ids = ids
@@ -83,7 +89,7 @@ class Planner(Loop):
         self._random = random
         self._configs = configs
         self._calendars = calendars or CalendarCache()
-        self.is_behind = False  # more is overdue than one pass could plan
+        self._pace = pace or CatchUpPace()
 
     async def run_once(self) -> bool:
         look = await self._store.read(self._look)
@@ -96,39 +102,35 @@ class Planner(Loop):
             for bucket_id, _ in rotated:
                 more = await self._plan_bucket(bucket_id, overdue=False) or more
         overdue = [each for each, late_ms in rotated if late_ms >= MISFIRE_THRESHOLD_MS]
-        self.is_behind = await self._plan_overdue(overdue)
-        return self.is_behind or more
+        return await self._plan_overdue(overdue) or more
 
     async def _plan_overdue(self, buckets: list[int]) -> bool:
         """Plan overdue triggers for a slice of time, so that those on time are not delayed.
 
-        Several buckets at once: while the database writes one, the next is computed. Returns
-        whether there may be more.
+        One bucket after the other: several at once would be done a little sooner, and hold up what
+        is on time twice as long. Returns whether there may be more right now.
         """
-        until = asyncio.get_running_loop().time() + OVERDUE_SLICE_SECONDS
+        loop = asyncio.get_running_loop()
+        until = loop.time() + OVERDUE_SLICE_SECONDS
         waiting = deque(buckets)
-
-        async def plan_some() -> None:
-            while waiting and asyncio.get_running_loop().time() < until:
-                bucket_id = waiting.popleft()
-                if await self._plan_bucket(bucket_id, overdue=True):
-                    waiting.append(bucket_id)
-
-        # Wait for all of them before the first error is raised: none may outlive this pass.
-        ends = await asyncio.gather(
-            *(plan_some() for _ in range(min(OVERDUE_AT_ONCE, len(buckets)))),
-            return_exceptions=True,
-        )
-        for end in ends:
-            if end is not None:
-                raise end
-        return bool(waiting)
+        while waiting and loop.time() < until and self._pace.may_plan(loop.time()):
+            bucket_id = waiting.popleft()
+            if await self._plan_bucket(bucket_id, overdue=True):
+                waiting.append(bucket_id)
+        if not waiting:
+            return False
+        if self._pace.may_plan(loop.time()):
+            return True
+        self.aim_at(self._pace.next_at)
+        return False
 
     async def _plan_bucket(self, bucket_id: int, *, overdue: bool) -> bool:
         """Plan a batch of one bucket; returns whether there may be more."""
         drafts = await self._store.read(self._draft, bucket_id=bucket_id, overdue=overdue)
         if not drafts or not await self._write(drafts):  # or another admin plans it right now
             return False
+        if overdue:
+            self._pace.planned(sum(draft.ids_needed for draft in drafts))
         self._events.publish(QUEUED)
         return len(drafts) == TRIGGERS_PER_BATCH
 

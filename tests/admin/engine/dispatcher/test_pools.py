@@ -256,5 +256,5 @@ async def test_a_pool_that_another_claim_holds_is_looked_at_again_soon(
     with monkeypatch.context() as held:
         held.setattr(pool_lines, "lock_pools", lambda *_, **__: [])
         assert await admin.dispatch_all(node) == []
-        assert node.executor_id in admin.engine.dispatcher._paced
+        assert node.executor_id in admin.engine.dispatcher._contended
     assert runs(await admin.dispatch_all(node)) == [run_id]

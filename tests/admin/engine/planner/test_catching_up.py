@@ -1,75 +1,117 @@
-"""Very much is overdue: what runs now must not hold up what is not even planned."""
+"""Very much was missed: it is made up for at a pace that leaves room for what is on time."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+
 import pytest
 
+from tests.admin.kit.clock import Clock
 from tests.admin.kit.engine import Admin
-from tests.admin.kit.rows import add_job, add_run
+from tests.admin.kit.rows import add_job, add_run, now, runs_of
 from tickwheel_admin.domain.runs.run import Origin
 from tickwheel_admin.domain.triggers.kinds.fixed_rate import FixedRateSpec
-from tickwheel_admin.engine.dispatcher import loop as dispatcher
-from tickwheel_admin.engine.planner import loop as planner
+from tickwheel_admin.engine import catch_up_pace
+from tickwheel_admin.engine.catch_up_pace import (
+    BURST,
+    LATE_MS,
+    LEAST_PER_SECOND,
+    MOST_PER_SECOND,
+    CatchUpPace,
+)
 from tickwheel_admin.store.database.database import Database
 
-RUNS = dispatcher.PACED_RUNS + 10
+LONG_AGO = 1_700_000_000_000
 
 
-async def queue(database: Database) -> int:
-    """Missed fires to make up for, and one run that is on time; returns the latter."""
-    job_id = await add_job(database)
-    for _ in range(RUNS):
-        await add_run(database, job_id, origin=Origin.MISFIRE, priority=6)
-    return await add_run(database, job_id, priority=5)
+def planned(
+    pace: CatchUpPace,
+    seconds: range,
+    *,
+    batch: int = 1,
+    late_ms: Callable[[int], int | None] = lambda second: None,
+) -> int:
+    """Runs that a planner plans which looks a hundred times a second."""
+    found = 0
+    for look in range(seconds.start * 100, seconds.stop * 100):
+        now = look / 100
+        if (late := late_ms(look // 100)) is not None:
+            pace.claimed_late(late, now)
+        while pace.may_plan(now):
+            pace.planned(batch)
+            found += batch
+    return found
 
 
-async def test_missed_fires_start_in_steps_while_planning_is_behind(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    admin = Admin(database)
-    node = await admin.add_node(1, slots=1_000)
-    on_time = await queue(database)
-    admin.engine.planner.is_behind = True
-
-    monkeypatch.setattr(dispatcher, "PACE_SECONDS", 3_600)
-    first = await admin.dispatch_all(node)
-    assert len(first) == dispatcher.PACED_RUNS
-    assert first[0].run == on_time
-
-    # Nothing is left behind when the pause is over, be planning still behind or not.
-    monkeypatch.setattr(dispatcher, "PACE_SECONDS", 0)
-    another = Admin(database, admin_id=2)
-    another.links.sessions = admin.links.sessions
-    another.engine.planner.is_behind = True
-    assert len(await another.dispatch_all(node)) == RUNS + 1 - dispatcher.PACED_RUNS
+@pytest.mark.parametrize("batch", [1, 500, 20_000])
+def test_a_burst_and_then_so_many_a_second(batch: int) -> None:
+    found = planned(CatchUpPace(), range(20), batch=batch)
+    assert abs(found - BURST - 20 * MOST_PER_SECOND) <= batch + 100
 
 
-async def test_what_is_on_time_is_not_held_up(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    admin = Admin(database)
-    node = await admin.add_node(1, slots=1_000)
-    job_id = await add_job(database)
-    for _ in range(RUNS):
-        await add_run(database, job_id)
-    admin.engine.planner.is_behind = True
-    monkeypatch.setattr(dispatcher, "PACE_SECONDS", 3_600)
-    assert len(await admin.dispatch_all(node)) == RUNS
+def test_rest_earns_no_more_than_a_burst() -> None:
+    pace = CatchUpPace()
+    assert pace.may_plan(0)
+    pace.planned(10 * BURST)
+    assert not pace.may_plan(1)
+    assert pace.may_plan(pace.next_at)
+    assert pace.may_plan(3_600)
+    pace.planned(BURST)
+    assert not pace.may_plan(3_600)
 
 
-async def test_the_planner_says_whether_it_is_behind(
+def test_it_slows_down_while_fires_on_time_are_late_and_recovers() -> None:
+    pace = CatchUpPace()
+    planned(pace, range(10))
+    planned(pace, range(10, 20), late_ms=lambda second: LATE_MS + 1)
+    assert planned(pace, range(20, 30)) == pytest.approx(10 * LEAST_PER_SECOND, abs=50)
+    planned(pace, range(30, 60), late_ms=lambda second: LATE_MS)
+    assert planned(pace, range(60, 70)) == pytest.approx(10 * MOST_PER_SECOND, abs=50)
+
+
+async def test_the_planner_comes_back_for_what_its_pace_left(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     admin = Admin(database)
     await admin.engine.membership.enter()
-    long_ago = 1_700_000_000_000
-    spec = FixedRateSpec(every_ms=86_400_000, anchor_at=long_ago)
-    await add_job(database, triggers=[(spec, long_ago)])
-    monkeypatch.setattr(planner, "OVERDUE_SLICE_SECONDS", -1)
-    assert await admin.engine.planner.run_once()
-    assert admin.engine.planner.is_behind
+    planner = admin.engine.planner
+    spec = FixedRateSpec(every_ms=86_400_000, anchor_at=LONG_AGO)
+    job_id = await add_job(database, triggers=[(spec, LONG_AGO)])
+    aims: list[float | None] = []
+    monkeypatch.setattr(planner, "aim_at", aims.append)
+    at = asyncio.get_running_loop().time()
+    planner._pace.may_plan(at)
+    planner._pace.planned(BURST + 3_600 * MOST_PER_SECOND)  # others, a moment ago
 
-    monkeypatch.undo()
-    while await admin.engine.planner.run_once():
+    assert not await planner.run_once()
+    assert not await runs_of(database, job_id)
+    assert aims == [pytest.approx(at + 3_600, abs=1)]
+
+    monkeypatch.setattr(planner, "_pace", CatchUpPace())
+    while await planner.run_once():
         pass
-    assert not admin.engine.planner.is_behind
+    assert await runs_of(database, job_id)
+
+
+@pytest.mark.turned_clock
+async def test_claims_tell_how_late_fires_on_time_are(
+    database: Database, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A missed fire that is made up for is not on time, and neither is what somebody asked for."""
+    told: list[int] = []
+    monkeypatch.setattr(CatchUpPace, "claimed_late", lambda pace, late, at: told.append(late))
+    admin = Admin(database)
+    node = await admin.add_node(1)
+    job_id = await add_job(database)
+    due_at = await now(database)
+    for origin, late in ((Origin.MISFIRE, 900), (Origin.API, 800), (Origin.RETRY, 700)):
+        await add_run(database, job_id, origin=origin, due_at=due_at - late)
+    assert len(await admin.dispatch_all(node)) == 3
+    assert not told
+
+    for late in (40, 650, 7):
+        await add_run(database, job_id, origin=Origin.SCHEDULE, due_at=due_at - late)
+    assert len(await admin.dispatch_all(node)) == 3
+    assert max(told) == 650
+    assert catch_up_pace.LATE_MS < 650
