@@ -13,9 +13,9 @@ JUDGED_SECONDS = 1.0
 class CatchUpPace:
     """Spreads the runs of missed fires over time, so that those on time are not late in their turn.
 
-    After an outage a hundred thousand fires may have been missed. Planned at once, their runs would
-    all be due before the fires of the next minute. So only as many are planned as can run beside
-    what is on time: fewer where the machine is small, or busy with other work.
+    After an outage a hundred thousand fires may have been missed. Planned as fast as possible, they
+    take database and processor from the fires of these seconds. So only as many are planned as can
+    run beside what is on time: fewer where the machine is small, or busy with other work.
 
     All instants are seconds of a clock that is never set back.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import sqlalchemy as sa
 
@@ -153,8 +153,7 @@ class FetchedChunk(LogChunk, frozen=True, kw_only=True):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class NodeMessage:
+class NodeMessage(NamedTuple):
     """A message of a node, and the session that it came from."""
 
     session: Session

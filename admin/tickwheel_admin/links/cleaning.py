@@ -74,9 +74,10 @@ def _is_clean(line: WireLine) -> bool:
 
 
 def _clean_result(message: Result) -> Result:
-    text = _text(message.message, MAX_MESSAGE_CHARS)
-    if text != message.message:
-        message = msgspec.structs.replace(message, message=text)
+    if message.message:
+        text = _text(message.message, MAX_MESSAGE_CHARS)
+        if text != message.message:
+            message = msgspec.structs.replace(message, message=text)
     problem = _problem(message.result, MAX_RESULT_BYTES)
     if problem is not None and message.outcome is Outcome.SUCCEEDED:
         message = _failed(message, f"The result is {problem}.")

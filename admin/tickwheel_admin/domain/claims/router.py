@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
+
+import msgspec
 
 from tickwheel_admin.domain.backfills.slots import is_of_backfill, spare_slots
 from tickwheel_admin.domain.executors.node import Node, NodeTargets
@@ -46,8 +47,7 @@ class RoutedRun(RunOfJob, Protocol):
     def priority(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class Placement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where a run goes."""
 
     node_id: int

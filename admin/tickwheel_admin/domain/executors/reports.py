@@ -6,8 +6,6 @@ stale messages change nothing (guarantee G6).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 from msgspec import structs
 
@@ -47,8 +45,7 @@ REFUSAL_DELAY_MS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What to write and what to reply."""
 
     move: Move | None = None

@@ -8,11 +8,13 @@ together they get a small part of some batches, so that they cost little.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from weakref import WeakKeyDictionary, WeakSet
+
+import msgspec
 
 from tickwheel_admin.engine.ports import HeldPart, NodeMessage, Session, StoredFirst
 from tickwheel_shared.protocol import Checkpoint, FromNode, Held, LogChunk, Result
@@ -108,9 +110,10 @@ class Inbox:
         Returns how many messages are dropped, as `close` does.
         """
         dropped = 0
-        said = Counter(dict.fromkeys(ignored, 0))
+        said: dict[Session, int] = dict.fromkeys(ignored, 0)
         for received in batch:
-            said[received.session] += _weight(received)
+            session = received.session
+            said[session] = said.get(session, 0) + _weight(received.message)
         for session, count in said.items():
             nothing = ignored.get(session, 0)
             is_suspect = nothing >= SUSPECT_MESSAGES and nothing * 2 >= count
@@ -130,9 +133,13 @@ class Inbox:
     def add(self, session: Session, messages: Sequence[FromNode | StoredFirst]) -> None:
         """Put messages behind those of the same node."""
         queue = self._queues.setdefault(session, _Queue())
+        waiting = self._waiting[self._trust_of(session)]
         for message in messages:
-            for part in _parts(message):
-                self._put(queue, NodeMessage(session, part))
+            if type(message) is Held:
+                for part in _parts(message):
+                    _put(queue, waiting, NodeMessage(session, part))
+            else:
+                _put(queue, waiting, NodeMessage(session, message))
 
     def next_batch(self, now: float) -> list[NodeMessage]:
         """What the next transaction takes; no node gets more than its share of it.
@@ -160,7 +167,7 @@ class Inbox:
             weight = 0
             while queue.messages and weight < most and text < TEXT_PER_BATCH:
                 received, chars = queue.messages.popleft()
-                weight += _weight(received)
+                weight += _weight(received.message)
                 text += chars
                 queue.text -= chars
                 waiting.messages -= 1
@@ -177,7 +184,8 @@ class Inbox:
         """The batch was not recorded: it comes first again."""
         for received in reversed(batch):
             queue = self._queues.setdefault(received.session, _Queue())
-            self._put(queue, received, first=True)
+            waiting = self._waiting[self._trust_of(received.session)]
+            _put(queue, waiting, received, first=True)
 
     def _trust_of(self, session: Session) -> _Trust:
         return self._trust.get(session, _Trust.UNKNOWN)
@@ -193,16 +201,16 @@ class Inbox:
             after.text += queue.text
         self._trust[session] = trust
 
-    def _put(self, queue: _Queue, received: NodeMessage, *, first: bool = False) -> None:
-        chars = text_of(received.message)
-        if first:
-            queue.messages.appendleft((received, chars))
-        else:
-            queue.messages.append((received, chars))
-        queue.text += chars
-        waiting = self._waiting[self._trust_of(received.session)]
-        waiting.messages += 1
-        waiting.text += chars
+
+def _put(queue: _Queue, waiting: _Amount, received: NodeMessage, *, first: bool = False) -> None:
+    chars = text_of(received.message)
+    if first:
+        queue.messages.appendleft((received, chars))
+    else:
+        queue.messages.append((received, chars))
+    queue.text += chars
+    waiting.messages += 1
+    waiting.text += chars
 
 
 def text_of(message: FromNode | HeldPart | StoredFirst) -> int:
@@ -211,22 +219,28 @@ def text_of(message: FromNode | HeldPart | StoredFirst) -> int:
         case LogChunk():
             return sum(len(line.text) + LINE_OVERHEAD for line in message.lines)
         case Result():
-            kept = len(bytes(message.state)) + len(bytes(message.checkpoint))
-            return len(message.message) + len(bytes(message.result)) + kept
+            kept = sum(map(_size, (message.result, message.state, message.checkpoint)))
+            return len(message.message) + kept
         case Checkpoint():
             return len(message.data)
     return 0
 
 
-def _weight(received: NodeMessage) -> int:
+def _size(raw: msgspec.Raw) -> int:
+    return memoryview(raw).nbytes  # bytes(raw) would copy it
+
+
+_OF_MANY_RUNS = (Held, HeldPart)  # made once: this is asked twice of each message
+
+
+def _weight(message: FromNode | HeldPart | StoredFirst) -> int:
     """How many runs a message is about."""
-    message = received.message
-    return max(len(message.runs), 1) if isinstance(message, Held | HeldPart) else 1
+    return max(len(message.runs), 1) if isinstance(message, _OF_MANY_RUNS) else 1
 
 
-def _parts(message: FromNode | StoredFirst) -> Iterator[FromNode | HeldPart | StoredFirst]:
+def _parts(message: Held) -> Iterator[FromNode | HeldPart]:
     """A long `held` is recorded in parts; the node may be sent runs after the last one."""
-    if not isinstance(message, Held) or len(message.runs) <= KEYS_PER_PART:
+    if len(message.runs) <= KEYS_PER_PART:
         yield message
         return
     named = frozenset(key.run for key in message.runs)

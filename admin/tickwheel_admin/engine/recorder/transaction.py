@@ -268,10 +268,13 @@ class _RecordBatch:
         return {
             (message.run, message.attempt)
             for message in (received.message for received in batch)
-            if isinstance(message, LogChunk | Result)
+            if isinstance(message, _MAY_BE_LATE)
             and message.run in self._runs
             and message.attempt < self._runs[message.run].attempt
         }
+
+
+_MAY_BE_LATE = (LogChunk, Result)  # made once, for it is asked of each message
 
 
 def _text(raw: msgspec.Raw | msgspec.UnsetType) -> str:

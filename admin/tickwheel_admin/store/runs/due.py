@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.pools.pool import NO_SLOTS_NEEDED
@@ -90,8 +90,7 @@ def executors_with_due_workflows(conn: sa.Connection) -> set[int]:
     return set(conn.execute(_WITH_WORKFLOWS).scalars())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DueRun:
+class DueRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A run that may be claimed; the rest of it is read under its lock."""
 
     id: int

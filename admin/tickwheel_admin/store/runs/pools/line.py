@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.pools.ledger import Rank, rank_of
 from tickwheel_admin.store.runs.due import PRIORITIES, DueRun, oldest_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PooledRun(DueRun):
+class PooledRun(DueRun, frozen=True, kw_only=True, gc=False):
     """A due run that takes slots of a pool."""
 
     rank: Rank
