@@ -169,6 +169,8 @@ TIERS = (
             "tests/e2e",
             processes=3,  # they mostly wait
             first=(
+                "tests/e2e/upgrade/test_rolling.py",
+                "tests/e2e/cli/test_demo.py",
                 "tests/e2e/test_killed_processes.py",
                 "tests/drill/test_drills.py",
                 "tests/e2e/test_bad_days.py",

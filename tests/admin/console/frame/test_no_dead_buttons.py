@@ -21,6 +21,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from tests.admin.kit.served import SECRET_KEY, Client, cheap_passwords, config_in, new_session
 from tests.browser.samples.rows import NOW
 from tests.browser.samples.world import build
+from tests.support.nightly import often
 from tickwheel_admin.app.services import create_services
 from tickwheel_admin.app.web_app import create_app
 from tickwheel_admin.console.frame.locale import NOW as CONSOLE_NOW
@@ -30,7 +31,7 @@ from tickwheel_admin.services.services import Services
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.database.tables import metadata
 
-OF_EACH_KIND = 2  # pages that differ only in their id
+OF_EACH_KIND = often(1, by_night=3)  # pages that differ only in their id
 # What ends the session that looks, or takes away what the next one would look at.
 NOT_PRESSED = re.compile(r"/logout|.*/(delete|purge|end|end-others|revoke|roll-back)")
 
