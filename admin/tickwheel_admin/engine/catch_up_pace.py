@@ -29,6 +29,7 @@ class CatchUpPace:
 
     def may_plan(self, now: float) -> bool:
         """Whether some may be planned."""
+        self._judge(now)
         if now > self._at:
             earned = (now - self._at) * self._per_second
             self._left = min(float(BURST), self._left + earned)
@@ -47,6 +48,10 @@ class CatchUpPace:
     def claimed_late(self, late_ms: int, now: float) -> None:
         """Runs on time were claimed, the latest of them so long after its instant."""
         self._is_late = self._is_late or late_ms > LATE_MS
+        self._judge(now)
+
+    def _judge(self, now: float) -> None:
+        """Where nothing on time is claimed, nothing is late: it becomes faster again."""
         if now - self._judged_at < JUDGED_SECONDS:
             return
         factor = SLOWER if self._is_late else FASTER

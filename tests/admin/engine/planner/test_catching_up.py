@@ -61,12 +61,14 @@ def test_rest_earns_no_more_than_a_burst() -> None:
     assert not pace.may_plan(3_600)
 
 
-def test_it_slows_down_while_fires_on_time_are_late_and_recovers() -> None:
+@pytest.mark.parametrize("late_ms", [LATE_MS, None], ids=["on time", "nothing is claimed"])
+def test_it_slows_down_while_fires_on_time_are_late_and_recovers(late_ms: int | None) -> None:
     pace = CatchUpPace()
     planned(pace, range(10))
     planned(pace, range(10, 20), late_ms=lambda second: LATE_MS + 1)
-    assert planned(pace, range(20, 30)) == pytest.approx(10 * LEAST_PER_SECOND, abs=50)
-    planned(pace, range(30, 60), late_ms=lambda second: LATE_MS)
+    slow = planned(pace, range(20, 30), late_ms=lambda second: LATE_MS + 1)
+    assert slow == pytest.approx(10 * LEAST_PER_SECOND, abs=50)
+    planned(pace, range(30, 60), late_ms=lambda second: late_ms)
     assert planned(pace, range(60, 70)) == pytest.approx(10 * MOST_PER_SECOND, abs=50)
 
 
