@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
@@ -25,7 +25,7 @@ from tickwheel_admin.store.executors.node_slots import take_slots
 from tickwheel_admin.store.executors.secrets import note_secret_use
 from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.runs.inserts import insert_fires
-from tickwheel_admin.store.runs.runs import move_runs
+from tickwheel_admin.store.runs.runs import claim_runs
 from tickwheel_shared.protocol import RunRequest
 
 
@@ -80,12 +80,12 @@ def _write(
     moves = traces.begin(_merged(decisions.moves))
     if moves:
         result.steps = _move(conn, moves, inputs, context, taken_ids=len(decisions.shards))
-    wanted = {node_id: len(placed) for node_id, placed in decisions.placed.items()}
-    taken = take_slots(conn, wanted, now=inputs.now) if wanted else {}
-    result.outrun = taken != wanted
-    # Runs for whose slots another admin was faster stay queued.
-    kept = {node_id: decisions.placed[node_id][: taken[node_id]] for node_id in sorted(taken)}
-    claimed = [
+    placed = [
+        (node_id, run, placement)
+        for node_id in sorted(decisions.placed)
+        for run, placement in decisions.placed[node_id]
+    ]
+    claims = [
         run_moves.claimed(
             run,
             node_id=node_id,
@@ -93,12 +93,16 @@ def _write(
             now=inputs.now,
             choice=placement.choice,
         )
-        for node_id, placed in kept.items()
-        for run, placement in placed
+        for node_id, run, placement in placed
     ]
-    inputs.memory.keep([(run.job_id, each) for placed in kept.values() for run, each in placed])
-    claimed = traces.begin(claimed)
-    move_runs(conn, claimed)
+
+    def take(wanted: Mapping[int, int]) -> Mapping[int, int]:
+        return take_slots(conn, wanted, now=inputs.now)
+
+    claimed = claim_runs(conn, traces.begin(claims), take)
+    result.outrun = len(claimed) < len(claims)
+    kept = {move.before.id for move in claimed}
+    inputs.memory.keep([(run.job_id, each) for _, run, each in placed if run.id in kept])
     inputs.pools.write([move.after for move in claimed])
     if claimed:
         facts_of(conn).batches.append((BatchStep.CLAIMING, len(claimed)))

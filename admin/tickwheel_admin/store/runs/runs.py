@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -93,10 +93,54 @@ def move_runs(conn: sa.Connection, moves: Sequence[Move]) -> None:
     """Change runs, and archive their ended attempts. The slots of pools are given back; a claim
     takes them, and `move_slots` those of nodes.
 
-    The one function that writes a run's state. The runs must be locked by this transaction.
+    Runs change their state here, and in `claim_runs`. They must be locked by this transaction.
 
     Raises:
         Repeat: a run was not where the move says it was; nothing may be committed.
+    """
+    errors = _write_rows(conn, moves)
+    insert_errors(conn, errors)
+    _note_moves(conn, moves)
+
+
+def claim_runs(
+    conn: sa.Connection,
+    claims: Sequence[Move],
+    take: Callable[[Mapping[int, int]], Mapping[int, int]],
+) -> list[Move]:
+    """Give queued runs to nodes, as far as those have free slots; returns what was claimed.
+
+    Nodes are locked last, as by `move_slots`: whatever ends on them waits for their rows. So the
+    rows of runs are written before the slots are taken, and those of runs that get no slot, because
+    another admin was faster, are put back as they were.
+
+    Args:
+        take: takes slots by node, and returns how many it got of each.
+
+    Raises:
+        Repeat: as `move_runs`.
+    """
+    if not claims:
+        return []
+    _write_rows(conn, claims)
+    free = Counter(take(Counter(move.after.node_id or 0 for move in claims)))
+    claimed, put_back = [], []
+    for move in claims:
+        node_id = move.after.node_id or 0
+        if free[node_id] > 0:
+            free[node_id] -= 1
+            claimed.append(move)
+        else:
+            put_back.append(Move(before=move.after, after=move.before))
+    _write_rows(conn, put_back)
+    _note_moves(conn, claimed)
+    return claimed
+
+
+def _write_rows(conn: sa.Connection, moves: Sequence[Move]) -> list[RunError]:
+    """The rows of the runs alone; returns the errors of those that have failed.
+
+    The one function that writes a run's state.
     """
     groups: defaultdict[tuple[RunState, bool], list[Move]] = defaultdict(list)
     errors: list[RunError] = []
@@ -129,9 +173,13 @@ def move_runs(conn: sa.Connection, moves: Sequence[Move]) -> None:
         )
         if matched != len(group):
             raise Repeat(f"{len(group) - matched} runs had left {source}")
+    return errors
+
+
+def _note_moves(conn: sa.Connection, moves: Sequence[Move]) -> None:
+    """What else is written of moves."""
     give_back(conn, moves)
     archive_attempts(conn, moves)
-    insert_errors(conn, errors)
     note_ends(conn, moves)
     note_spans(conn, moves)
     write_moved(conn, moves)

@@ -21,6 +21,7 @@ from tickwheel_admin.engine.dispatcher.claim_inputs import ClaimContext
 from tickwheel_admin.services.secrets.cipher import Cipher
 from tickwheel_admin.services.secrets.values import SecretReader
 from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.database.tables import run as run_table
 from tickwheel_admin.store.executors.node_slots import take_slots
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.jobs.scripts import ScriptSources
@@ -139,3 +140,32 @@ async def test_a_run_whose_slot_another_admin_took_goes_elsewhere_at_once(
     while await admin.engine.dispatcher.run_once():
         pass
     assert [len(node.sent) for node in nodes if node.node_id not in lost] == [1]
+
+
+async def test_runs_whose_slots_another_admin_took_stay_as_they_were(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor_id = new_executor_id()
+    node = await Admin(database).add_node(executor_id, slots=9)
+    job_id = await add_job(database, executor_id=executor_id)
+    ids = [await ask(database, job_id, after=n) for n in range(3)]
+
+    def only_one(conn: sa.Connection, wanted: Mapping[int, int], *, now: int) -> dict[int, int]:
+        assert wanted == {node.node_id: 3}
+        return take_slots(conn, {node.node_id: 1}, now=now)
+
+    monkeypatch.setattr(claim, "take_slots", only_one)
+    before = await _rows(database, ids)
+    claims = await database.run(
+        claim_queued_runs, executor_id, _looking_through(1, limit=9, node_id=node.node_id)
+    )
+    assert (claims.claimed, claims.outrun) == (1, True)
+    [request] = claims.requests[node.node_id]
+    left = [each for each in ids if each != request.run]
+    assert await _rows(database, left) == [row for row in before if row["id"] in left]
+    assert await in_use(database, node.node_id) == 1
+
+
+async def _rows(database: Database, ids: list[int]) -> list[Mapping[str, object]]:
+    query = sa.select(run_table).where(run_table.c.id.in_(ids)).order_by(run_table.c.id)
+    return await database.read(lambda conn: [dict(row) for row in conn.execute(query).mappings()])
