@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from tests.interleavings.clusters import Cluster
 from tickwheel_admin.engine.alarms import evaluator
-from tickwheel_admin.engine.dispatcher import claim, pool_lines
+from tickwheel_admin.engine.dispatcher import pool_lines
 from tickwheel_admin.engine.failures import canary_retrier
 from tickwheel_admin.engine.planner import loop as planner
 from tickwheel_admin.engine.sweeper import lost_runs
@@ -70,7 +70,7 @@ def slot_condition(cluster: Cluster) -> AbstractContextManager[object]:
             )
         return dict(wanted)
 
-    return patch.object(claim, "take_slots", take_slots)
+    return patch.object(store_runs, "take_slots", take_slots)
 
 
 def state_holder(cluster: Cluster) -> AbstractContextManager[object]:

@@ -28,7 +28,6 @@ from tickwheel_admin.engine.alarms import evaluator, failure_groups
 from tickwheel_admin.engine.alarms.failure_groups import CountedFailures
 from tickwheel_admin.engine.alarms.ports import Delivered
 from tickwheel_admin.engine.dispatcher import (
-    claim,
     claim_decisions,
     claim_inputs,
     concurrency,
@@ -213,7 +212,7 @@ def claims_ignore_slots() -> None:
             )
         return dict(wanted)
 
-    claim.take_slots = take_slots
+    store_runs.take_slots = take_slots
 
 
 def blocking_is_not_decided() -> None:

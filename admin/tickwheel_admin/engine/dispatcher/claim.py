@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
@@ -21,7 +21,6 @@ from tickwheel_admin.engine.handoff import prepare_inputs
 from tickwheel_admin.engine.ports import TracedRun
 from tickwheel_admin.store.database.facts import BatchStep, facts_of
 from tickwheel_admin.store.database.ids import TooFewIds
-from tickwheel_admin.store.executors.node_slots import take_slots
 from tickwheel_admin.store.executors.secrets import note_secret_use
 from tickwheel_admin.store.runs.follow_ups import move_with_follow_ups
 from tickwheel_admin.store.runs.inserts import insert_fires
@@ -95,11 +94,7 @@ def _write(
         )
         for node_id, run, placement in placed
     ]
-
-    def take(wanted: Mapping[int, int]) -> Mapping[int, int]:
-        return take_slots(conn, wanted, now=inputs.now)
-
-    claimed = claim_runs(conn, traces.begin(claims), take)
+    claimed = claim_runs(conn, traces.begin(claims), now=inputs.now)
     result.outrun = len(claimed) < len(claims)
     kept = {move.before.id for move in claimed}
     inputs.memory.keep([(run.job_id, each) for _, run, each in placed if run.id in kept])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -27,7 +27,7 @@ from tickwheel_admin.store.database.expressions import among
 from tickwheel_admin.store.database.facts import facts_of
 from tickwheel_admin.store.database.index_hints import unindexed
 from tickwheel_admin.store.database.tables import run
-from tickwheel_admin.store.executors.node_slots import change_slots
+from tickwheel_admin.store.executors.node_slots import change_slots, take_slots
 from tickwheel_admin.store.pools.slots import give_back
 from tickwheel_admin.store.runs.attempts import archive_attempts
 from tickwheel_admin.store.runs.errors import insert_errors
@@ -99,31 +99,23 @@ def move_runs(conn: sa.Connection, moves: Sequence[Move]) -> None:
         Repeat: a run was not where the move says it was; nothing may be committed.
     """
     errors = _write_rows(conn, moves)
-    insert_errors(conn, errors)
-    _note_moves(conn, moves)
+    _write_beside(conn, moves, errors)
 
 
-def claim_runs(
-    conn: sa.Connection,
-    claims: Sequence[Move],
-    take: Callable[[Mapping[int, int]], Mapping[int, int]],
-) -> list[Move]:
+def claim_runs(conn: sa.Connection, claims: Sequence[Move], *, now: int) -> list[Move]:
     """Give queued runs to nodes, as far as those have free slots; returns what was claimed.
 
     Nodes are locked last, as by `move_slots`: whatever ends on them waits for their rows. So the
     rows of runs are written before the slots are taken, and those of runs that get no slot, because
     another admin was faster, are put back as they were.
 
-    Args:
-        take: takes slots by node, and returns how many it got of each.
-
     Raises:
         Repeat: as `move_runs`.
     """
     if not claims:
         return []
-    _write_rows(conn, claims)
-    free = Counter(take(Counter(move.after.node_id or 0 for move in claims)))
+    errors = _write_rows(conn, claims)
+    free = Counter(take_slots(conn, Counter(move.after.node_id or 0 for move in claims), now=now))
     claimed, put_back = [], []
     for move in claims:
         node_id = move.after.node_id or 0
@@ -131,9 +123,9 @@ def claim_runs(
             free[node_id] -= 1
             claimed.append(move)
         else:
-            put_back.append(Move(before=move.after, after=move.before))
+            put_back.append(Move(before=_stored(move.after), after=move.before))
     _write_rows(conn, put_back)
-    _note_moves(conn, claimed)
+    _write_beside(conn, claimed, errors)
     return claimed
 
 
@@ -150,7 +142,7 @@ def _write_rows(conn: sa.Connection, moves: Sequence[Move]) -> list[RunError]:
             raise AssertionError(f"run {move.before.id}: {source} to {target} is not a legal move")
         groups[source, source is target].append(move)
     for (source, stays), group in groups.items():
-        after = [_after(move) for move in group]
+        after = [_stored(move.after) for move in group]
         columns = _changed([move.before for move in group], after)
         # Progress belongs to the state that is left, and becomes NULL with it.
         gone = () if stays or source is not RunState.RUNNING else ("progress", "progress_text")
@@ -176,10 +168,11 @@ def _write_rows(conn: sa.Connection, moves: Sequence[Move]) -> list[RunError]:
     return errors
 
 
-def _note_moves(conn: sa.Connection, moves: Sequence[Move]) -> None:
-    """What else is written of moves."""
+def _write_beside(conn: sa.Connection, moves: Sequence[Move], errors: Sequence[RunError]) -> None:
+    """What is written of moves beside the rows of the runs."""
     give_back(conn, moves)
     archive_attempts(conn, moves)
+    insert_errors(conn, errors)
     note_ends(conn, moves)
     note_spans(conn, moves)
     write_moved(conn, moves)
@@ -187,11 +180,11 @@ def _note_moves(conn: sa.Connection, moves: Sequence[Move]) -> None:
         facts_of(conn).moves.append(moves)
 
 
-def _after(move: Move) -> Run:
-    after = move.after
-    if after.blocking_key is None:
-        return after
-    return structs.replace(after, blocking_key=blocking_key_of(after))
+def _stored(moved: Run) -> Run:
+    """As its row is written: moves leave it to us what the blocking key becomes."""
+    if moved.blocking_key is None:
+        return moved
+    return structs.replace(moved, blocking_key=blocking_key_of(moved))
 
 
 @lru_cache(maxsize=1_000)

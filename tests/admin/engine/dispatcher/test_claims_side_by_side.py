@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from tests.admin.kit.engine import Admin, new_executor_id
 from tests.admin.kit.rows import add_job, ask, in_use, now, states
 from tests.support.polling import wait_until_async
-from tickwheel_admin.engine.dispatcher import claim
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.engine.dispatcher import loop as dispatcher
 from tickwheel_admin.engine.dispatcher.claim import claim_queued_runs
 from tickwheel_admin.engine.dispatcher.claim_inputs import ClaimContext
@@ -25,6 +25,7 @@ from tickwheel_admin.store.database.tables import run as run_table
 from tickwheel_admin.store.executors.node_slots import take_slots
 from tickwheel_admin.store.jobs.configs import JobConfigs
 from tickwheel_admin.store.jobs.scripts import ScriptSources
+from tickwheel_admin.store.runs import runs as store_runs
 from tickwheel_admin.store.runs.runs import lock_queued_runs
 from tickwheel_shared.protocol import RunRequest
 
@@ -136,25 +137,28 @@ async def test_a_run_whose_slot_another_admin_took_goes_elsewhere_at_once(
                 take_slots(other, wanted, now=now)
         return take_slots(conn, wanted, now=now)
 
-    monkeypatch.setattr(claim, "take_slots", too_late)
+    monkeypatch.setattr(store_runs, "take_slots", too_late)
     while await admin.engine.dispatcher.run_once():
         pass
     assert [len(node.sent) for node in nodes if node.node_id not in lost] == [1]
 
 
+@pytest.mark.parametrize("strategy", [Blocking.PARALLEL, Blocking.SERIAL])
 async def test_runs_whose_slots_another_admin_took_stay_as_they_were(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch, strategy: Blocking
 ) -> None:
     executor_id = new_executor_id()
     node = await Admin(database).add_node(executor_id, slots=9)
-    job_id = await add_job(database, executor_id=executor_id)
+    # Those of a serial job have a blocking key, which tells live from queued ones.
+    policy = BlockingPolicy(strategy=strategy, concurrency=3)
+    job_id = await add_job(database, executor_id=executor_id, blocking=policy)
     ids = [await ask(database, job_id, after=n) for n in range(3)]
 
     def only_one(conn: sa.Connection, wanted: Mapping[int, int], *, now: int) -> dict[int, int]:
         assert wanted == {node.node_id: 3}
         return take_slots(conn, {node.node_id: 1}, now=now)
 
-    monkeypatch.setattr(claim, "take_slots", only_one)
+    monkeypatch.setattr(store_runs, "take_slots", only_one)
     before = await _rows(database, ids)
     claims = await database.run(
         claim_queued_runs, executor_id, _looking_through(1, limit=9, node_id=node.node_id)
