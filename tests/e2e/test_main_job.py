@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from tests.e2e.cluster import Cluster
@@ -38,7 +39,8 @@ def test_fire_run_log_result_cancel_and_retry(cluster: Cluster) -> None:
     assert len(set(scheduled)) == len(scheduled)
     one = api.get(f"/runs/{runs[0]['id']}")
     assert one["result"] == {"lines": 3, "note": None}
-    assert one["started_at"] >= one["scheduled_at"]
+    started, scheduled = (datetime.fromisoformat(one[at]) for at in ("started_at", "scheduled_at"))
+    assert started >= scheduled
     assert (one["attempt"], one["tries"], one["node_name"]) == (1, 1, "node-1")
     lines = log_of(cluster, one["id"])
     assert [line["text"] for line in lines] == [

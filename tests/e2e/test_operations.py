@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -29,7 +30,9 @@ def test_what_operators_do_reaches_the_nodes(cluster: Cluster) -> None:
     for run_id in runs:
         run = cluster.wait_for_run(run_id, "succeeded")
         assert run["node_name"] == "node-2"
-        assert run["started_at"] >= run["scheduled_at"] >= run["due_at"]
+        instants = (run[at] for at in ("started_at", "scheduled_at", "due_at"))
+        started, scheduled, due = map(datetime.fromisoformat, instants)
+        assert started >= scheduled >= due
         assert run["parameters"] == {"seconds": 0, "kept": 1}
 
     # What a node runs now, and who hears it.
