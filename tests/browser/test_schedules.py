@@ -29,6 +29,8 @@ def add_first(page: Page, kind: str) -> Locator:
     page.get_by_role("button", name=re.compile(f"^{kind}")).click()
     cards = page.locator(".trigger-card")
     expect(cards).to_have_count(1)
+    # Only then does a key go to what a test focuses.
+    expect(cards.first.locator(".kinds :checked")).to_be_focused()
     return cards.first
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.e2e.cluster import Cluster
 from tests.support.availability import unavailable
 from tests.support.databases import chosen_kinds
+from tests.support.nightly import IS_NIGHT
 from tests.support.servers import DatabaseServer, MariaDB, PostgreSQL
 
 SERVERS: dict[str, type[DatabaseServer]] = {"mariadb": MariaDB, "postgresql": PostgreSQL}
@@ -32,6 +33,11 @@ def cluster(database_url: str, tmp_path: Path) -> Iterator[Cluster]:
         cluster.start_admin()
         cluster.add_executor()
         yield cluster
+
+
+def by_day(kind: str) -> list[str]:
+    """On which servers a test runs: on one by day, where others do the same to the other one."""
+    return [each for each in chosen_kinds() if each in SERVERS and (IS_NIGHT or each == kind)]
 
 
 @pytest.fixture(scope="session", params=[kind for kind in chosen_kinds() if kind in SERVERS])

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.cluster import Cluster
+from tests.e2e.conftest import by_day
 from tests.e2e.load import FIRES_PER_SECOND, Load
 from tests.support.databases import fresh_database
 from tests.support.servers import DatabaseServer
@@ -21,6 +22,7 @@ NODE_STOP_SECONDS = 10  # its runs take less than a second
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("own_server", by_day("postgresql"), indirect=True)
 def test_a_crashed_database_server_and_polite_ends(
     own_server: DatabaseServer, tmp_path: Path
 ) -> None:

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.cluster import Cluster
+from tests.e2e.conftest import by_day
 from tests.e2e.load import FIRES_PER_SECOND, Load
 from tests.support.databases import fresh_database
 from tests.support.servers import DatabaseServer
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("own_server", by_day("mariadb"), indirect=True)
 def test_a_killed_admin_and_a_killed_node(own_server: DatabaseServer, tmp_path: Path) -> None:
     with fresh_database(own_server) as url, Cluster(tmp_path, url) as cluster:
         load = Load(cluster, url)

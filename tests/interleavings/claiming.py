@@ -11,6 +11,7 @@ from tests.interleavings.stage import PERSON, Stage
 from tickwheel_admin.domain.errors import Conflict
 from tickwheel_admin.domain.routing.policy import RoutingPolicy
 from tickwheel_admin.domain.routing.strategies import Routing
+from tickwheel_admin.domain.runs.blocking import Blocking, BlockingPolicy
 from tickwheel_admin.domain.runs.run import FINAL, RunState
 from tickwheel_admin.store.database import tables
 
@@ -19,10 +20,12 @@ def the_last_slot(stage: Stage) -> Iterator[None]:
     """Two or three admins claim for a node that has one slot left."""
     admins = [stage.admin() for _ in range(stage.random.randint(2, 3))]
     node_id = stage.node(heard_by=admins, slots=2)
-    job = stage.job()
-    stage.running(job, node_id)
+    stage.running(stage.job(), node_id)
     # As many as there are admins: with fewer they would run into each other at the runs already.
-    waiting = [stage.queued(job) for _ in range(3)]
+    # Serial ones too: who gets no slot must not be taken for live by those behind it.
+    serial = BlockingPolicy(strategy=Blocking.SERIAL)
+    jobs = [stage.job(), stage.job(blocking=serial), stage.job(blocking=serial)]
+    waiting = [stage.queued(job) for job in jobs]
     for admin in admins:
         stage.acts(admin, "claims", admin.claims)
     yield

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from tests.interleavings.clusters import Cluster
+from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.engine.alarms import evaluator
 from tickwheel_admin.engine.dispatcher import pool_lines
 from tickwheel_admin.engine.failures import canary_retrier
@@ -71,6 +72,19 @@ def slot_condition(cluster: Cluster) -> AbstractContextManager[object]:
         return dict(wanted)
 
     return patch.object(store_runs, "take_slots", take_slots)
+
+
+def put_back_keys(cluster: Cluster) -> AbstractContextManager[object]:
+    """G8: a run for which no slot was left goes back with the blocking key of a live one."""
+    changed = store_runs._changed
+
+    def without_key(before: Any, after: Any) -> tuple[str, ...]:
+        columns = changed(before, after)
+        if after[0].state is not RunState.QUEUED:
+            return columns
+        return tuple(column for column in columns if column != "blocking_key")
+
+    return patch.object(store_runs, "_changed", without_key)
 
 
 def state_holder(cluster: Cluster) -> AbstractContextManager[object]:

@@ -25,7 +25,7 @@ from tests.interleavings.pools import scenarios as pools
 from tests.interleavings.workflows import by_hand
 from tests.interleavings.workflows import scenarios as workflows
 
-SEEDS = 3  # of each scenario on each database; TICKWHEEL_INTERLEAVINGS=300 for more by hand
+SEEDS = 2  # of each scenario on each database; TICKWHEEL_INTERLEAVINGS=300 for more by hand
 SCENARIOS = (
     *planning.SCENARIOS,
     *claiming.SCENARIOS,

@@ -33,6 +33,7 @@ GALERA = ("galera",)
 NOTICED = (
     (off.compare_and_set, recording.timed_out_twice, ALL, 1),
     (off.slot_condition, claiming.the_last_slot, ALL, 10),
+    (off.put_back_keys, claiming.the_last_slot, ALL, 1),
     (off.state_holder, handoff.a_late_result_meets_the_next_claim, ALL, 1),
     (off.plan_check, planning.pauses_meet_planners, ALL, 10),
     (off.unique_fire, planning.planners_share_a_bucket, ALL, 1),

@@ -54,8 +54,7 @@ _INSERT = f"""    if (more := {_WRITTEN}.get(table.name)) and more not in column
 def make_next_version(directory: Path) -> Path:
     """Write its packages to a directory, which goes first in `PYTHONPATH`."""
     for name, package in PACKAGES.items():
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(package, directory / package.name, ignore=ignored)
+        shutil.copytree(package, directory / package.name)  # with what Python has compiled
         about = directory / f"{name.replace('-', '_')}-{VERSION}.dist-info"
         about.mkdir()
         (about / "METADATA").write_text(

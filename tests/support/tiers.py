@@ -230,6 +230,7 @@ NIGHTLY_MINUTES = {
     "its seeds with pools": 20,
     "its seeds with canary retries": 8,
     "looks and images": 20,
+    "real processes": 10,
     "drills": 240,
 }
 FUZZ_SEEDS = 5
@@ -263,6 +264,7 @@ def _nightly(report: Report, deadline: float) -> None:
         ),
         _pytest("tests/browser/test_looks*.py", processes=2),
         _pytest("tests/images"),
+        _pytest("tests/e2e", processes=2),
         _command(
             *("tests.simulation", "--xxl-job"),
             *(f"--first={night * XXL_SEEDS}", f"--seeds={XXL_SEEDS}"),

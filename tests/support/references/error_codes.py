@@ -40,7 +40,8 @@ class Refusal:
     text: str  # English, with %(name)s for what it is filled with
 
 
-def refusals() -> set[Refusal]:
+@cache
+def refusals() -> frozenset[Refusal]:
     """All of them."""
     found = {
         Refusal(code, status, text)
@@ -54,7 +55,7 @@ def refusals() -> set[Refusal]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 found |= set(_of_call(node, constants))
-    return found
+    return frozenset(found)
 
 
 def _modules() -> list[Path]:
@@ -153,7 +154,7 @@ def reference() -> str:
     return "\n".join(lines)
 
 
-def _told(found: set[Refusal], code: str, status: int) -> str:
+def _told(found: frozenset[Refusal], code: str, status: int) -> str:
     texts = {each.text for each in found if (each.code, each.status) == (code, status)}
     return "<br>".join(_markdown(each) or "what exactly is wrong" for each in sorted(texts))
 
