@@ -6,7 +6,7 @@ import itertools
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -35,20 +35,19 @@ def chosen_kinds() -> tuple[str, ...]:
     return tuple(kind for kind in KINDS if kind in wanted) if wanted else KINDS
 
 
-def kinds_of(test: str) -> tuple[str, ...]:
-    """What a test of a rule runs on: all chosen kinds, or one server less where ONE_SERVER is set.
+def kinds_of(test: str, kinds: Sequence[str]) -> Sequence[str]:
+    """What a test of a rule runs on: all these kinds, or one server where ONE_SERVER is set.
 
     Half of the tests run on each server then, always the same ones.
 
     Args:
         test: its file and name.
+        kinds: those chosen that the test is for.
     """
-    chosen = chosen_kinds()
-    servers = [kind for kind in chosen if kind != "sqlite"]
+    servers = [kind for kind in kinds if kind != "sqlite"]
     if ONE_SERVER not in os.environ or len(servers) < 2:
-        return chosen
-    mine = servers[zlib.crc32(test.encode()) % len(servers)]
-    return tuple(kind for kind in chosen if kind in ("sqlite", mine))
+        return kinds
+    return (servers[zlib.crc32(test.encode()) % len(servers)],)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Runs the test suite in tiers: python -m tests.support.tiers [TIER…].
 
 Every tier runs even when an earlier one failed, and has a process of its own, so that a crash or a
-hang costs only that tier. Tiers run in lanes side by side: those of one compute, those of the other
-mostly wait for processes, databases and browsers.
+hang costs only that tier. Tiers run in lanes side by side. What mostly waits for processes and
+databases comes last, beside what computes.
 """
 
 from __future__ import annotations
@@ -161,6 +161,30 @@ TIERS = (
         needs=(*system_packages.DATABASES, *system_packages.GALERA),
     ),
     Tier(
+        name="browser",
+        budget_seconds=520,
+        lane=2,
+        run=_pytest(
+            "tests/browser",
+            processes=2,
+            first=(
+                "tests/browser/test_looks.py",
+                "tests/browser/test_looks_chinese.py",
+                "tests/browser/test_journey.py",
+                "tests/browser/test_several_admins.py",
+            ),
+        ),
+        needs=system_packages.BROWSER,
+    ),
+    Tier(
+        name="interop",
+        budget_seconds=130,
+        lane=2,
+        run=_pytest("tests/interop", processes=2, may_skip=True),
+        needs=system_packages.DATABASES,
+        first_seconds=600,
+    ),
+    Tier(
         name="e2e",
         budget_seconds=230,
         lane=2,
@@ -178,30 +202,6 @@ TIERS = (
             ),
         ),
         needs=(*system_packages.DATABASES, *system_packages.MONITORING),
-    ),
-    Tier(
-        name="interop",
-        budget_seconds=130,
-        lane=2,
-        run=_pytest("tests/interop", processes=2, may_skip=True),
-        needs=system_packages.DATABASES,
-        first_seconds=600,
-    ),
-    Tier(
-        name="browser",
-        budget_seconds=520,
-        lane=2,
-        run=_pytest(
-            "tests/browser",
-            processes=2,
-            first=(
-                "tests/browser/test_looks.py",
-                "tests/browser/test_looks_chinese.py",
-                "tests/browser/test_journey.py",
-                "tests/browser/test_several_admins.py",
-            ),
-        ),
-        needs=system_packages.BROWSER,
     ),
 )
 

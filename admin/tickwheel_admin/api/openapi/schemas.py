@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -81,6 +82,10 @@ def _renamed(schema: Any) -> Any:
         renamed["$ref"] = f"{head}/{_name(name)}"
     elif isinstance(renamed.get("title"), str):
         del renamed["title"]  # it is the name of the component
+    # Versions of msgspec differ in these; the document is the same with each.
+    renamed.pop("propertyNames", None)
+    if isinstance(renamed.get("description"), str):
+        renamed["description"] = inspect.cleandoc(renamed["description"])
     words = renamed.get("enum")
     if isinstance(words, list) and all(isinstance(each, str) for each in words):
         renamed["type"] = "string"
