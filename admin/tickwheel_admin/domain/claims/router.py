@@ -92,6 +92,7 @@ class Router:
         }
         taking = [each for each in self._candidates.values() if each.aside is None]
         self.size = len(taking)  # nodes that take runs
+        self.slots = sum(each.slots for each in taking)
         self.free_slots = sum(max(0, each.free) for each in taking)  # left on all of them
         self._filled: list[Candidate] = []  # as they lose their last slot
         self._offering: dict[str, list[Candidate]] = {}  # by handler

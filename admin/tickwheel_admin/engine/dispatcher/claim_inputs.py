@@ -93,7 +93,7 @@ class ClaimInputs:
             connected=context.connected,
             random=context.random,
         )
-        limit = min(context.limit, router.free_slots + LOOK_PAST)
+        limit = min(_batch_size(context.limit, router.slots), router.free_slots + LOOK_PAST)
         window = limit * context.looks
         found: list[DueRun] = []
         if not context.only_workflows:
@@ -189,6 +189,15 @@ class _LockedRuns(NamedTuple):
     runs: list[Run]  # in the order of their ids as given
     looks: int  # batches to search next time
     more: bool  # not all ids were looked at
+
+
+def _batch_size(least: int, slots: int) -> int:
+    """How many runs are claimed at once: a third of the slots, but from `least` to twice as many.
+
+    Larger batches cost less for each run. With fewer than three of them on their way, nodes would
+    wait while one is claimed and another one is recorded.
+    """
+    return min(max(least, slots // 3), 2 * least)
 
 
 def _lock(

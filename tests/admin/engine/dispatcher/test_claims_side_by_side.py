@@ -94,7 +94,7 @@ def _looking_through(looks: int, *, limit: int, node_id: int) -> ClaimContext:
 
 async def test_runs_that_nobody_holds_are_claimed_in_their_order(database: Database) -> None:
     executor_id = new_executor_id()
-    node = await Admin(database).add_node(executor_id, slots=100)
+    node = await Admin(database).add_node(executor_id, slots=12)
     job_id = await add_job(database, executor_id=executor_id)
     ids = [await ask(database, job_id, after=n) for n in range(12)]
     context = _looking_through(3, limit=4, node_id=node.node_id)
@@ -109,7 +109,7 @@ async def test_runs_that_nobody_holds_are_claimed_in_their_order(database: Datab
 
 async def test_what_a_full_batch_left_is_claimed_next(database: Database) -> None:
     executor_id = new_executor_id()
-    node = await Admin(database).add_node(executor_id, slots=100)
+    node = await Admin(database).add_node(executor_id, slots=12)
     job_id = await add_job(database, executor_id=executor_id)
     for n in range(6):
         await ask(database, job_id, after=n)
