@@ -6,14 +6,19 @@ import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 CODE = ("admin", "executor_sdk", "shared", "tests")
 MAX_FILES = 25
 
 
-def test_no_two_public_classes_of_the_server_share_a_name() -> None:
+@pytest.mark.parametrize("package", ["admin/tickwheel_admin", "executor_sdk/tickwheel_executor"])
+def test_no_two_public_classes_that_meet_share_a_name(package: str) -> None:
+    """Server and SDK have runs and nodes of their own; both meet what they share."""
     places: defaultdict[str, list[str]] = defaultdict(list)
-    for path in sorted((ROOT / "admin/tickwheel_admin").rglob("*.py")):
+    paths = [*(ROOT / package).rglob("*.py"), *(ROOT / "shared/tickwheel_shared").rglob("*.py")]
+    for path in sorted(paths):
         for name in re.findall(r"(?m)^class ([A-Za-z]\w*)", path.read_text()):
             places[name].append(str(path.relative_to(ROOT)))
     shared = {name: paths for name, paths in places.items() if len(paths) > 1}

@@ -89,7 +89,7 @@ class CancelReason(StrEnum):
     STALE = "stale"  # the attempt is no longer current; its result will not count
 
 
-class Receipt(StrEnum):
+class ReceiptCode(StrEnum):
     """What became of a result. Each of them lets the node delete its spool entry."""
 
     RECORDED = "recorded"
@@ -263,7 +263,7 @@ class HeartbeatAck(Message, frozen=True, kw_only=True, tag="heartbeat_ack"):
     seq: Count
 
 
-class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+class RunScript(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """The script of a script job, as the run's revision of the job has it."""
 
     language: str  # shell, python, node, php, powershell, perl, ruby, or one that the node names
@@ -302,7 +302,7 @@ class RunRequest(Message, frozen=True, kw_only=True, tag="run"):
     # It must not overlap with another run: end it when all admins are lost (PROTOCOL.md, 3).
     stop_when_cut_off: bool = False
     recovering: bool = False  # an earlier attempt was lost; its work may be partly done
-    script: Script | msgspec.UnsetType = msgspec.UNSET  # of a script job. Since version 2.
+    script: RunScript | msgspec.UnsetType = msgspec.UNSET  # of a script job. Since version 2.
     # It is the run of a workflow's step, and its result may `spawn` items. Since version 2.
     may_spawn: bool | msgspec.UnsetType = msgspec.UNSET
     # The item that it is about, any JSON but null, of those that a run of its step has spawned.
@@ -343,7 +343,7 @@ class ResultReceipt(Message, frozen=True, kw_only=True, tag="receipt"):
     run: RunId
     attempt: AttemptNumber
     token: ClaimToken  # that of the result
-    receipt: Receipt
+    receipt: ReceiptCode
     reason: str = ""
 
 

@@ -23,7 +23,7 @@ from tickwheel_shared.protocol import (
     Held,
     Hello,
     Message,
-    Receipt,
+    ReceiptCode,
     Result,
     ResultReceipt,
     RunRequest,
@@ -252,7 +252,9 @@ def request(run: int = 1, attempt: int = 1, *, handler: str = "work", **changes:
     return RunRequest(run=run, attempt=attempt, handler=handler, **{**fields, **changes})
 
 
-def receipt(result: Result, kind: Receipt = Receipt.RECORDED, *, reason: str = "") -> ResultReceipt:
+def receipt(
+    result: Result, kind: ReceiptCode = ReceiptCode.RECORDED, *, reason: str = ""
+) -> ResultReceipt:
     """What an admin answers to a result."""
     return ResultReceipt(
         run=result.run, attempt=result.attempt, token=result.token, receipt=kind, reason=reason

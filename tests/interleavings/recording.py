@@ -10,12 +10,12 @@ from tests.interleavings.stage import Stage, result_of
 from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import Run, RunState
 from tickwheel_admin.store.database import tables
-from tickwheel_shared.protocol import Outcome, Receipt, ResultReceipt
+from tickwheel_shared.protocol import Outcome, ReceiptCode, ResultReceipt
 
 RETRY_LATER = RetryPolicy(retries=1, delay_ms=60_000)
 
 
-def _receipts(admin: Admin, run: Run) -> list[Receipt]:
+def _receipts(admin: Admin, run: Run) -> list[ReceiptCode]:
     return [r.receipt for r in admin.sent(ResultReceipt) if r.run == run.id]
 
 
@@ -24,8 +24,8 @@ def _told_well(stage: Stage, run: Run) -> bool:
     commit whose answer was lost is repeated and finds the result there.
     """
     told = [receipt for admin in stage.admins for receipt in _receipts(admin, run)]
-    kept = {Receipt.RECORDED, Receipt.ALREADY_RECORDED}
-    return bool(told) and set(told) <= kept and told.count(Receipt.RECORDED) <= 1
+    kept = {ReceiptCode.RECORDED, ReceiptCode.ALREADY_RECORDED}
+    return bool(told) and set(told) <= kept and told.count(ReceiptCode.RECORDED) <= 1
 
 
 def timed_out_twice(stage: Stage) -> Iterator[None]:

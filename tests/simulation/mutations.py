@@ -335,7 +335,7 @@ def planner_starts_from_now() -> None:
 def receipts_before_the_commit() -> None:
     """G5: a result is acknowledged although its transaction was rolled back."""
     from tickwheel_admin.links import session as links_session
-    from tickwheel_shared.protocol import Receipt, Result, ResultReceipt
+    from tickwheel_shared.protocol import ReceiptCode, Result, ResultReceipt
 
     original = links_session.NodeSession._take
 
@@ -348,7 +348,7 @@ def receipts_before_the_commit() -> None:
                             run=message.run,
                             attempt=message.attempt,
                             token=message.token,
-                            receipt=Receipt.RECORDED,
+                            receipt=ReceiptCode.RECORDED,
                         )
                     ]
                 )

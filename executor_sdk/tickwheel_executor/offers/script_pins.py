@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tickwheel_executor.errors import ConfigurationError, Fail
-from tickwheel_shared.protocol import Script as SourceOfScript
+from tickwheel_shared.protocol import RunScript as SourceOfScript
 
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
 _KEY_BYTES = 32

@@ -11,6 +11,10 @@ from typing import Any, TypeVar
 _Value = TypeVar("_Value")
 
 
+class StoppedError(Exception):
+    """Work in a thread was told to stop."""
+
+
 def in_thread(function: Callable[[], _Value], *, name: str) -> asyncio.Future[_Value]:
     """Run it in a new daemon thread: the pools of asyncio are too small for what takes hours.
 

@@ -37,7 +37,7 @@ from tickwheel_shared.protocol import (
     MAX_STATE_BYTES,
     Outcome,
     RunRequest,
-    Script,
+    RunScript,
 )
 from tickwheel_shared.secret_mask import hidden
 from tickwheel_shared.trace_context import TraceContext, read_trace_context
@@ -229,7 +229,7 @@ class Run:
         return self._request.shard_total
 
     @property
-    def script(self) -> Script | None:
+    def script(self) -> RunScript | None:
         """The script of a script job, as the run's revision of the job has it; else None.
 
         Its hash is not compared yet.

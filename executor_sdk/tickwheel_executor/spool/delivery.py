@@ -11,7 +11,7 @@ from tickwheel_executor.attempt_key import Claim, Key, claim_of, key_of
 from tickwheel_executor.errors import SpoolError
 from tickwheel_executor.link.link import Link
 from tickwheel_executor.link.links import AdminLinks
-from tickwheel_shared.protocol import Receipt, Result, ResultReceipt
+from tickwheel_shared.protocol import ReceiptCode, Result, ResultReceipt
 
 from .spool import Spool
 
@@ -196,7 +196,7 @@ class ResultDelivery:
         pending = self._take(claim_of(message))
         if pending is None:
             return
-        if message.receipt is Receipt.REFUSED:
+        if message.receipt is ReceiptCode.REFUSED:
             _logger.warning(
                 "the result of run %d attempt %d does not count: %s",
                 message.run,

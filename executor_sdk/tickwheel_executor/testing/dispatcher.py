@@ -13,7 +13,7 @@ from tickwheel_shared.protocol import Drain, Hello, Message
 
 from .attempts import FakeAttempt
 from .handler_end import HandlerEnd
-from .requests import RunFields, make_request
+from .requests import RequestFields, make_request
 from .session import FakeAdminState, FakeSession
 from .socket_server import SocketServer
 
@@ -61,7 +61,7 @@ class FakeDispatcher:
         parameters: Mapping[str, Any],
         *,
         node: str | None,
-        fields: RunFields,
+        fields: RequestFields,
     ) -> FakeAttempt:
         """Send a run to a node, as soon as there is one."""
         attempt = FakeAttempt(make_request(number, handler, parameters, **fields))

@@ -14,7 +14,7 @@ from .dispatcher import ConnectedNode, FakeDispatcher
 from .handler_end import HandlerEnd, LoggedLine, ReportedProgress
 from .http_api import HttpApi
 from .pending import Pending
-from .requests import RunFields
+from .requests import RequestFields
 from .session import FakeAdminState
 
 _T = TypeVar("_T")
@@ -139,7 +139,7 @@ class FakeAdmin:
         parameters: Mapping[str, Any] | None = None,
         *,
         node: str | None = None,
-        **fields: Unpack[RunFields],
+        **fields: Unpack[RequestFields],
     ) -> Pending[HandlerEnd]:
         """Run a handler on a node and wait for the end.
 
@@ -159,13 +159,13 @@ class FakeAdmin:
         parameters: Mapping[str, Any] | None = None,
         *,
         node: str | None = None,
-        **fields: Unpack[RunFields],
+        **fields: Unpack[RequestFields],
     ) -> Pending[FakeRun]:
         """The same without waiting for the end: to inspect or cancel the run."""
         return self._call(self._begin(handler, parameters or {}, node, fields))
 
     async def _run(
-        self, handler: str, parameters: Mapping[str, Any], node: str | None, fields: RunFields
+        self, handler: str, parameters: Mapping[str, Any], node: str | None, fields: RequestFields
     ) -> HandlerEnd:
         attempt = await self._dispatcher.dispatch(
             self._next_run(), handler, parameters, node=node, fields=fields
@@ -173,7 +173,7 @@ class FakeAdmin:
         return await self._dispatcher.end(attempt)
 
     async def _begin(
-        self, handler: str, parameters: Mapping[str, Any], node: str | None, fields: RunFields
+        self, handler: str, parameters: Mapping[str, Any], node: str | None, fields: RequestFields
     ) -> FakeRun:
         attempt = await self._dispatcher.dispatch(
             self._next_run(), handler, parameters, node=node, fields=fields

@@ -13,7 +13,7 @@ from tickwheel_shared.protocol import RunRequest
 
 from .handler_end import HandlerEnd
 from .memory_node import MemoryNode
-from .requests import RunFields, make_request
+from .requests import RequestFields, make_request
 
 
 def run_handler(
@@ -22,7 +22,7 @@ def run_handler(
     *,
     parameters: Mapping[str, Any] | None = None,
     cancel_after: float | None = None,
-    **fields: Unpack[RunFields],
+    **fields: Unpack[RequestFields],
 ) -> Call[HandlerEnd]:
     """Run a handler once, in this process, and return how it ended.
 

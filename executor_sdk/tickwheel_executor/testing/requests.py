@@ -17,14 +17,14 @@ from tickwheel_shared.protocol import (
     MAX_SPAWNED_BYTES,
     MAX_STATE_BYTES,
     RunRequest,
-    Script,
+    RunScript,
 )
 
 _STARTED_AT = time.time()
 _claims = itertools.count(1)
 
 
-class RunFields(TypedDict, total=False):
+class RequestFields(TypedDict, total=False):
     """Optional attributes of a run under test."""
 
     state: Mapping[str, Any] | None  # from the job's last run; None: the job has no state
@@ -43,7 +43,7 @@ class RunFields(TypedDict, total=False):
     timeout: float | None  # seconds
     job: str | None  # name of the job; None: that of the handler
     job_id: int
-    script: Script | None  # of a script job
+    script: RunScript | None  # of a script job
     traceparent: str | None  # W3C Trace Context; None: it is part of no trace
     may_spawn: bool  # the run is that of a workflow's step
     item: Any  # that a run of the step has spawned; None: none
@@ -71,7 +71,7 @@ def make_request(
     timeout: float | None = None,
     job: str | None = None,
     job_id: int = 1,
-    script: Script | None = None,
+    script: RunScript | None = None,
     traceparent: str | None = None,
     may_spawn: bool = False,
     item: Any = None,

@@ -23,7 +23,7 @@ from tickwheel_shared.protocol import (
     LogReceipt,
     Message,
     Progress,
-    Receipt,
+    ReceiptCode,
     Refused,
     Rejected,
     Result,
@@ -158,6 +158,6 @@ class FakeSession:
                     run=message.run,
                     attempt=message.attempt,
                     token=message.token,
-                    receipt=Receipt.RECORDED,
+                    receipt=ReceiptCode.RECORDED,
                 )
             )

@@ -16,7 +16,7 @@ from tickwheel_admin.engine.ports import StoredFirst
 from tickwheel_admin.xxl_job.attempts import RemoteAttempt, RemoteAttempts, Stage
 from tickwheel_admin.xxl_job.callbacks import Callbacks, Taken
 from tickwheel_admin.xxl_job.dialects import Callback, log_id
-from tickwheel_shared.protocol import Receipt, Result, ResultReceipt
+from tickwheel_shared.protocol import ReceiptCode, Result, ResultReceipt
 from tickwheel_shared.secret_mask import HIDDEN, SecretMask
 
 
@@ -71,7 +71,7 @@ class Ledger:
                         run=each.run,
                         attempt=each.attempt,
                         token=each.token,
-                        receipt=Receipt.RECORDED,
+                        receipt=ReceiptCode.RECORDED,
                     )
                     for each in results
                 ]

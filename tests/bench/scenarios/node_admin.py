@@ -22,7 +22,7 @@ from tickwheel_shared.protocol import (
     LogChunk,
     LogReceipt,
     Message,
-    Receipt,
+    ReceiptCode,
     Refused,
     Result,
     ResultReceipt,
@@ -130,7 +130,7 @@ class NodeAdmin:
                     run=message.run,
                     attempt=message.attempt,
                     token=message.token,
-                    receipt=Receipt.RECORDED,
+                    receipt=ReceiptCode.RECORDED,
                 )
             )
             self._ended(message, answers)

@@ -28,7 +28,7 @@ from tickwheel_shared.protocol import (
     CancelReason,
     Outcome,
     Query,
-    Receipt,
+    ReceiptCode,
     Refusal,
     Refused,
     Result,
@@ -76,7 +76,7 @@ async def test_another_claim_of_what_is_held_pending_or_over_is_refused_and_the_
     result = await session.expect(Result)
     assert result.token == "token-1-1"
     await refused_in_every_way(session)  # its result waits for a receipt
-    session.send(receipt(result, Receipt.REFUSED, reason="wrong_token"))
+    session.send(receipt(result, ReceiptCode.REFUSED, reason="wrong_token"))
     await asyncio.sleep(0.1)
     await refused_in_every_way(session)  # over
 
@@ -122,8 +122,8 @@ async def test_results_of_two_claims_are_delivered_and_cleared_one_by_one() -> N
     while old.token == NEW:  # sent again meanwhile
         old = await session.expect(Result, within=60)
     assert set(spool.disk) == {(1, 1, NEW), (1, 1, "old")}
-    session.send(receipt(old, Receipt.REFUSED, reason="wrong_token"))
-    session.send(receipt(old, Receipt.REFUSED, reason="wrong_token"))  # it was sent twice
+    session.send(receipt(old, ReceiptCode.REFUSED, reason="wrong_token"))
+    session.send(receipt(old, ReceiptCode.REFUSED, reason="wrong_token"))  # it was sent twice
     await asyncio.sleep(0.1)
     assert set(spool.disk) == {(1, 1, NEW)}
     assert (await session.expect(Result)).token == NEW  # and this one goes on being sent

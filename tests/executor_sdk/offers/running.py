@@ -16,7 +16,7 @@ from tickwheel_executor.offers.children.settings import Children
 from tickwheel_executor.offers.command import Command
 from tickwheel_executor.offers.script import Script
 from tickwheel_executor.testing import FakeAdmin, FakeRun, HandlerEnd, run_handler
-from tickwheel_shared.protocol import Script as Source
+from tickwheel_shared.protocol import RunScript as Source
 
 WITHIN_SECONDS = 60.0  # longer than any machine takes
 CHILDREN = Children()  # one keeper for all tests that do not need their own

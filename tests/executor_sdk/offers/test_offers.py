@@ -10,7 +10,7 @@ from tickwheel_executor.errors import Failed
 from tickwheel_executor.offers import HandlerRegistry
 from tickwheel_executor.offers.config import ConfigTable
 from tickwheel_executor.testing import run_handler
-from tickwheel_shared.protocol import Script
+from tickwheel_shared.protocol import RunScript
 
 
 class Echo:
@@ -30,7 +30,7 @@ async def test_an_executor_has_the_handlers_of_its_offers(tmp_path: Path) -> Non
     assert list(executor.handlers) == ["echo"]
     assert (await run_handler(executor, "echo")).result == "hello -"
     source = "echo"
-    script = Script("shell", source, hashlib.sha256(source.encode()).hexdigest())
+    script = RunScript("shell", source, hashlib.sha256(source.encode()).hexdigest())
     assert (await run_handler(executor, "echo", script=script)).result == "hello shell"
 
 

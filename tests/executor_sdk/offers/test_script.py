@@ -15,7 +15,7 @@ from tickwheel_executor import ConfigurationError
 from tickwheel_executor.offers.script import Script
 from tickwheel_executor.offers.script_pins import signed_text
 from tickwheel_executor.testing import HandlerEnd, run_handler
-from tickwheel_shared.protocol import Script as Source
+from tickwheel_shared.protocol import RunScript as Source
 
 from .running import CHILDREN, shell, source
 

@@ -17,7 +17,7 @@ from tickwheel_executor import Run
 from tickwheel_shared.protocol import (
     Accepted,
     Outcome,
-    Receipt,
+    ReceiptCode,
     Refusal,
     Refused,
     Result,
@@ -71,7 +71,7 @@ async def test_a_result_without_receipt_is_sent_every_five_seconds_and_on_a_new_
     session.close()
     second = await admin.session(1)
     assert isinstance(second.received[1], Result)
-    second.send(receipt(second.received[1], Receipt.REFUSED, reason="old attempt"))
+    second.send(receipt(second.received[1], ReceiptCode.REFUSED, reason="old attempt"))
     await asyncio.sleep(30)
     assert len(second.all(Result)) == 1
     assert await node.drain(1)

@@ -69,7 +69,7 @@ def their_instant() -> AbstractContextManager[object]:
 
     def start(ours: Any, at: int, calendars: Any, *, now: int) -> Any:
         found = original(ours, at, calendars, now=now)
-        if isinstance(found, edits.Refusal):
+        if isinstance(found, edits.MoveRefusal):
             return found
         stored, _ = found
         return stored, parse(stored.trigger.spec, saved_at=at).next_after(now)

@@ -11,7 +11,7 @@ from typing import Protocol
 from tickwheel_admin.cli.common import Failure, config_of, with_services
 from tickwheel_admin.cli.imports.arguments import chosen_executor
 from tickwheel_admin.cli.imports.plan_text import PlanWriter
-from tickwheel_admin.cli.imports.progress import Progress
+from tickwheel_admin.cli.imports.progress import ProgressLine
 from tickwheel_admin.domain.errors import UserError
 from tickwheel_admin.domain.imports.fate import Fate
 from tickwheel_admin.domain.imports.foreign import ForeignCalendar, ForeignJob
@@ -103,7 +103,7 @@ class _Import:
         self._theirs = theirs
         self._out = PlanWriter(theirs.title, as_json=args.format == "json")
         self._planned: list[PlannedImport] = []  # when all of it is one transaction
-        self.progress = Progress(theirs.count())
+        self.progress = ProgressLine(theirs.count())
 
     async def run(self) -> int:
         executor = await chosen_executor(self._services, self._args.executor)

@@ -8,7 +8,7 @@ from typing import TextIO
 _CLEAR = "\r\x1b[K"  # what stands on the line goes
 
 
-class Progress:
+class ProgressLine:
     """One line that is written anew; nothing if the stream is no terminal.
 
     Args:

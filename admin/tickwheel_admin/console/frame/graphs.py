@@ -59,7 +59,7 @@ class DrawnLink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Graph:
+class GraphDrawing:
     """What `frame/graph.html` draws."""
 
     name: str  # what it is a graph of, in words
@@ -71,7 +71,7 @@ class Graph:
     node_height: int = HEIGHT
 
 
-def draw(name: str, nodes: Sequence[GraphNode], links: Sequence[GraphLink]) -> Graph:
+def draw(name: str, nodes: Sequence[GraphNode], links: Sequence[GraphLink]) -> GraphDrawing:
     """The graph with a place for each of its nodes; it may have circles.
 
     Args:
@@ -80,7 +80,7 @@ def draw(name: str, nodes: Sequence[GraphNode], links: Sequence[GraphLink]) -> G
     """
     places = tuple(Link(each.source, each.target) for each in links)
     picture = picture_of(len(nodes), places)
-    return Graph(
+    return GraphDrawing(
         name=name,
         width=picture.width,
         height=picture.height,

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from aiohttp import web
 
-from tickwheel_admin.console.frame.graphs import Graph, GraphLink, GraphNode, draw
+from tickwheel_admin.console.frame.graphs import GraphDrawing, GraphLink, GraphNode, draw
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.frame.locale import set_locale
 from tickwheel_admin.console.frame.rendering import render
@@ -53,7 +53,7 @@ async def show_map(request: web.Request) -> web.Response:
     )
 
 
-def graph_of_map(found: JobMap) -> Graph:
+def graph_of_map(found: JobMap) -> GraphDrawing:
     """The jobs as nodes that lead to their pages."""
     starts = _starts(found)
     nodes = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tickwheel_admin.console.frame.graphs import Graph, GraphLink, GraphNode, draw
+from tickwheel_admin.console.frame.graphs import GraphDrawing, GraphLink, GraphNode, draw
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.workflows.graph import looks_of_link
 from tickwheel_admin.console.workflows.outline import OutlinedStep, outline_of
@@ -47,7 +47,7 @@ class ChangedPart:
 class GraphDifference:
     """Two workflows in one picture, and the same in words."""
 
-    graph: Graph
+    graph: GraphDrawing
     steps: tuple[ChangedPart, ...]
     links: tuple[ChangedPart, ...]
 

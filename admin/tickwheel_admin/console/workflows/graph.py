@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tickwheel_admin.console.frame.graphs import Graph, GraphLink, GraphNode, draw
+from tickwheel_admin.console.frame.graphs import GraphDrawing, GraphLink, GraphNode, draw
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.workflows import labels
 from tickwheel_admin.domain.workflows.graph import NeedOutcome, Workflow
@@ -12,7 +12,7 @@ from tickwheel_admin.domain.workflows.states import StepState
 from tickwheel_admin.services.workflows.steps import StepView, WorkflowView
 
 
-def graph_of(workflow: Workflow, job_names: Mapping[str, str]) -> Graph:
+def graph_of(workflow: Workflow, job_names: Mapping[str, str]) -> GraphDrawing:
     """The graph of a job; its nodes lead to the lines of its steps on the same page.
 
     Args:
@@ -31,7 +31,7 @@ def graph_of(workflow: Workflow, job_names: Mapping[str, str]) -> Graph:
     return draw(_("Steps and what they need"), nodes, links_of(workflow))
 
 
-def graph_of_run(view: WorkflowView) -> Graph:
+def graph_of_run(view: WorkflowView) -> GraphDrawing:
     """The graph of a run, with what its steps do."""
     nodes = [node_of(each) for each in view.steps]
     links = links_of(view.workflow, [each.status.has_ended for each in view.steps])

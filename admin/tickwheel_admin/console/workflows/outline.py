@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tickwheel_admin.console.frame.graphs import Graph, GraphLink, GraphNode, draw
+from tickwheel_admin.console.frame.graphs import GraphDrawing, GraphLink, GraphNode, draw
 from tickwheel_admin.console.frame.i18n import gettext as _
 from tickwheel_admin.console.workflows.graph import looks_of_link
 from tickwheel_admin.domain.fields import Fields
@@ -50,7 +50,7 @@ def outline_of(workflow: Any) -> tuple[OutlinedStep, ...]:
     )
 
 
-def graph_of_outline(steps: Sequence[OutlinedStep], *, wrong: frozenset[int]) -> Graph:
+def graph_of_outline(steps: Sequence[OutlinedStep], *, wrong: frozenset[int]) -> GraphDrawing:
     """The graph of what is written.
 
     Args:

@@ -25,8 +25,8 @@ from tickwheel_admin.domain.delays.places import (
     CLAIM_MS,
     Arrived,
     Charges,
-    Held,
     NodeUse,
+    PlaceSnapshot,
     PoolUse,
     WaitingPlace,
     nodes_named,
@@ -200,7 +200,7 @@ class _Sweep:
                     self._events.append((until, _GIVES, number))
         self._events.sort()
         arrived: dict[int, Arrived] = {}
-        held: dict[int, list[tuple[WaitingPlace, Held, bool, bool]]] = {}
+        held: dict[int, list[tuple[WaitingPlace, PlaceSnapshot, bool, bool]]] = {}
         for at, what, number in self._events:
             if what == _ARRIVES:
                 place, row, _ = self._waits[number]
@@ -232,7 +232,7 @@ class _Sweep:
             place.full += change if node.is_full else 0
             place.settle()
 
-    def _take(self, number: int, at: int) -> list[tuple[WaitingPlace, Held, bool, bool]]:
+    def _take(self, number: int, at: int) -> list[tuple[WaitingPlace, PlaceSnapshot, bool, bool]]:
         run, hold = self._holds[number]
         node, pool = self._nodes.get(hold.node_id), self._pools.get(run.pool_id or 0)
         share = self._share_of(run, pool)
@@ -243,7 +243,7 @@ class _Sweep:
         return held if self._count else []
 
     def _give(
-        self, number: int, at: int, held: list[tuple[WaitingPlace, Held, bool, bool]]
+        self, number: int, at: int, held: list[tuple[WaitingPlace, PlaceSnapshot, bool, bool]]
     ) -> None:
         run, hold = self._holds[number]
         node, pool = self._nodes.get(hold.node_id), self._pools.get(run.pool_id or 0)

@@ -53,7 +53,7 @@ class PoolUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PlaceSnapshot:
     """What a place knew when somebody took a slot."""
 
     weight: int
@@ -172,18 +172,18 @@ class WaitingPlace:
         current = min(self._last - self._open_since, CLAIM_MS) if is_open else 0
         return min(ended - arrived.at, CLAIM_MS) + now - claimed + current
 
-    def take(self, weight: int) -> Held:
+    def take(self, weight: int) -> PlaceSnapshot:
         """Somebody takes a slot of its nodes, or some of its pool."""
-        return Held(weight, tuple(self._of_nodes), tuple(self._of_pool))
+        return PlaceSnapshot(weight, tuple(self._of_nodes), tuple(self._of_pool))
 
-    def charge_slot(self, held: Held, whom: int, charges: Charges) -> None:
+    def charge_slot(self, held: PlaceSnapshot, whom: int, charges: Charges) -> None:
         """They give back a slot of its nodes: what they were charged meanwhile."""
         for row in self._rows:
             ms = self._of_nodes[row] - held.of_nodes[row]
             if ms:
                 charges[row, whom] += ms
 
-    def charge_pool(self, held: Held, whom: int, charges: Charges) -> None:
+    def charge_pool(self, held: PlaceSnapshot, whom: int, charges: Charges) -> None:
         """They give back slots of its pool."""
         for row in self._rows:
             ms = (self._of_pool[row] - held.of_pool[row]) * held.weight

@@ -24,7 +24,7 @@ from tickwheel_shared.protocol import (
     Message,
     Outcome,
     Progress,
-    Receipt,
+    ReceiptCode,
     Refusal,
     Refused,
     Result,
@@ -126,7 +126,7 @@ def on_result(
 ) -> Answer:
     """The attempt ended. Every answer lets the node clear its spool."""
 
-    def receipt(kind: Receipt, reason: str = "") -> ResultReceipt:
+    def receipt(kind: ReceiptCode, reason: str = "") -> ResultReceipt:
         return ResultReceipt(
             run=result.run,
             attempt=result.attempt,
@@ -136,15 +136,15 @@ def on_result(
         )
 
     if run is None or run.executor_id != executor_id:
-        return Answer(reply=receipt(Receipt.REFUSED, "unknown_run"), refused="unknown_run")
+        return Answer(reply=receipt(ReceiptCode.REFUSED, "unknown_run"), refused="unknown_run")
     if result.attempt != run.attempt:
-        return Answer(reply=receipt(Receipt.REFUSED, OLD_ATTEMPT), refused=OLD_ATTEMPT)
+        return Answer(reply=receipt(ReceiptCode.REFUSED, OLD_ATTEMPT), refused=OLD_ATTEMPT)
     if result.token != run.claim_token:
-        return Answer(reply=receipt(Receipt.REFUSED, "wrong_token"), refused="wrong_token")
+        return Answer(reply=receipt(ReceiptCode.REFUSED, "wrong_token"), refused="wrong_token")
     if run.state not in LIVE and not run_moves.may_end_late(run):
-        return Answer(reply=receipt(Receipt.ALREADY_RECORDED))
+        return Answer(reply=receipt(ReceiptCode.ALREADY_RECORDED))
     if run.state not in LIVE and _only_confirms_loss(run, result):
-        return Answer(reply=receipt(Receipt.ALREADY_RECORDED))
+        return Answer(reply=receipt(ReceiptCode.ALREADY_RECORDED))
     items, problem = spawned_items(run, result)
     move = run_moves.ended(
         run,
@@ -160,7 +160,7 @@ def on_result(
     )
     if items is not None and move.after.state is RunState.SUCCEEDED:
         move = structs.replace(move, after=run_moves.having_spawned(move.after, len(items)))
-    return Answer(move=move, reply=receipt(Receipt.RECORDED))
+    return Answer(move=move, reply=receipt(ReceiptCode.RECORDED))
 
 
 def spawned_items(run: Run, result: Result) -> tuple[list[msgspec.Raw] | None, str | None]:

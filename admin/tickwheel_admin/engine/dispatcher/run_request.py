@@ -12,7 +12,7 @@ from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.jobs.secret_references import MARK, resolve, secrets_of_run
 from tickwheel_admin.domain.runs.run import Run
 from tickwheel_admin.domain.workflows.states import SPAWNED_ITEM, StepRunKind, kind_of
-from tickwheel_shared.protocol import RunRequest, Script
+from tickwheel_shared.protocol import RunRequest, RunScript
 from tickwheel_shared.trace_context import TraceContext
 
 NO_VALUES: Mapping[str, str] = {}
@@ -26,7 +26,7 @@ def request_of(
     state: str | None = None,
     checkpoint: str | None = None,
     recovering: bool = False,
-    script: Script | None = None,
+    script: RunScript | None = None,
     secrets: Mapping[str, str] = NO_VALUES,
     trace: TraceContext | None = None,
 ) -> RunRequest:

@@ -10,12 +10,12 @@ from tickwheel_admin.domain.runs import script as domain
 from tickwheel_admin.domain.runs.run import Run
 from tickwheel_admin.engine.dispatcher.claim_inputs import ClaimInputs
 from tickwheel_admin.store.jobs.scripts import ScriptSources
-from tickwheel_shared.protocol import Script
+from tickwheel_shared.protocol import RunScript
 
 
 def read_scripts(
     conn: sa.Connection, claimed: Sequence[Run], inputs: ClaimInputs, sources: ScriptSources
-) -> dict[int, Script]:
+) -> dict[int, RunScript]:
     """By run; runs without a script are left out."""
     scripts: dict[int, domain.Script] = {
         run.id: script for run in claimed if (script := inputs.config(run).script) is not None
@@ -24,7 +24,7 @@ def read_scripts(
         return {}
     known = sources.get_many(conn, {each.sha256 for each in scripts.values()})
     return {
-        run_id: Script(
+        run_id: RunScript(
             language=each.language,
             source=known[each.sha256],
             sha256=each.sha256,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tickwheel_admin.domain.jobs.declared_job import DeclaredReason, DeclaredState
 from tickwheel_admin.engine.membership.clocks import CLOCK_LIMIT_MS
 from tickwheel_admin.engine.ports import Arrival
-from tickwheel_admin.services.jobs.declared.decisions import Outcome
+from tickwheel_admin.services.jobs.declared.decisions import DeclarationOutcome
 from tickwheel_admin.services.jobs.declared.reconciler import Reconciliation
 from tickwheel_shared.protocol import MAX_MESSAGE_CHARS, Level, Notice
 
@@ -73,7 +73,7 @@ def notices_of(executor_id: int, proposed: Reconciliation) -> list[Notice]:
     return found
 
 
-def _with_reason(outcome: Outcome) -> str:
+def _with_reason(outcome: DeclarationOutcome) -> str:
     ruling = outcome.ruling
     if ruling.reason is None:
         return repr(outcome.name)

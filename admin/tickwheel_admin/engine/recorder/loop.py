@@ -25,7 +25,7 @@ from tickwheel_shared.protocol import (
     LogReceipt,
     Message,
     Outcome,
-    Receipt,
+    ReceiptCode,
     Result,
     ResultReceipt,
 )
@@ -201,7 +201,7 @@ def _receipt_for_nothing(message: FromNode | HeldPart | StoredFirst) -> Message 
             run=message.run,
             attempt=message.attempt,
             token=message.token,
-            receipt=Receipt.REFUSED,
+            receipt=ReceiptCode.REFUSED,
             reason="unstorable",
         )
     if isinstance(message, LogChunk):

@@ -30,7 +30,7 @@ from tickwheel_admin.services.lists.paging import Page, check_limit
 from tickwheel_admin.services.lists.scope import not_found, visible_executors
 from tickwheel_admin.services.runs.queries import MAX_COUNTED
 from tickwheel_admin.services.runs.requests import (
-    RunRequest,
+    RequestedRun,
     check_delay,
     check_request_key,
     request_run,
@@ -247,7 +247,7 @@ class Jobs:
         check_request_key(request_key)
         check_delay(delay_ms)
         audit_id = await self._ids.take("audit")
-        request = RunRequest(
+        request = RequestedRun(
             actor=actor,
             origin=origin,
             parameters=parameters,

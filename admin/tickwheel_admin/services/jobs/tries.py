@@ -26,7 +26,7 @@ from tickwheel_admin.domain.users.user import Actor, Permission
 from tickwheel_admin.services.events.events import QUEUED, RUNS, Events
 from tickwheel_admin.services.handlers.scripts import check_script
 from tickwheel_admin.services.jobs.edits import lock_job_for
-from tickwheel_admin.services.runs.requests import RunRequest, check_request_key, request_run
+from tickwheel_admin.services.runs.requests import RequestedRun, check_request_key, request_run
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Store
 from tickwheel_admin.store.database.ids import Ids
@@ -73,7 +73,7 @@ class ScriptTries:
         audit_id = await self._ids.take("audit")
         run_id = await self._ids.take("run")
         try_id = await self._ids.take("script_try")
-        request = RunRequest(
+        request = RequestedRun(
             actor=actor, origin=Origin.TRY, request_key=request_key, node_id=node_id
         )
 

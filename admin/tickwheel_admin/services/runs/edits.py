@@ -21,7 +21,7 @@ from tickwheel_admin.domain.workflows.retries import ALL_STEPS, StepChoice, Step
 from tickwheel_admin.services.events.transactions import AuditedEdit
 from tickwheel_admin.services.lists.scope import not_found
 from tickwheel_admin.services.runs.old_revisions import check_old_revision
-from tickwheel_admin.services.runs.requests import RunRequest, request_run, request_shards
+from tickwheel_admin.services.runs.requests import RequestedRun, request_run, request_shards
 from tickwheel_admin.services.runs.workflow_retries import check_choice, repeat_workflow
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.jobs import jobs as store_jobs
@@ -204,7 +204,7 @@ def retry_ended(conn: sa.Connection, edit: RunEdit, ended: Run, *, job: Job, ret
     if (retry.revision or default) is RetryRevision.ORIGINAL:
         check_old_revision(conn, edit.actor, job, config)
         job = replace(job, revision=ended.job_revision, config=config)
-    request = RunRequest(
+    request = RequestedRun(
         actor=edit.actor,
         origin=Origin.RETRY,
         parameters=retry.parameters,

@@ -38,7 +38,7 @@ ENGINE_KEYS = ("step:", "item:", "spawned:", "backfill:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
+class RequestedRun:
     """Who asks for a run, and how it differs from the job's own."""
 
     actor: Actor
@@ -90,7 +90,7 @@ def check_delay(delay_ms: int) -> None:
 
 
 def request_run(
-    conn: sa.Connection, job: Job, request: RunRequest, *, run_ids: Sequence[int], audit_id: int
+    conn: sa.Connection, job: Job, request: RequestedRun, *, run_ids: Sequence[int], audit_id: int
 ) -> int:
     """Queue one run of a locked job; returns the run that already has the key, if any.
 
@@ -118,7 +118,7 @@ def request_run(
 def request_shards(
     conn: sa.Connection,
     job: Job,
-    request: RunRequest,
+    request: RequestedRun,
     shards: Sequence[Run],
     *,
     run_ids: Sequence[int],
@@ -183,7 +183,7 @@ def _check_place(conn: sa.Connection, job: Job) -> None:
         )
 
 
-def _chosen_node(conn: sa.Connection, job: Job, request: RunRequest, *, now: int) -> int | None:
+def _chosen_node(conn: sa.Connection, job: Job, request: RequestedRun, *, now: int) -> int | None:
     """The node that was asked for; None: wherever the job's routing says.
 
     Raises:
@@ -213,7 +213,9 @@ def _chosen_node(conn: sa.Connection, job: Job, request: RunRequest, *, now: int
     return node.id
 
 
-def _requested(conn: sa.Connection, job: Job, request: RunRequest, *, run_id: int, now: int) -> Run:
+def _requested(
+    conn: sa.Connection, job: Job, request: RequestedRun, *, run_id: int, now: int
+) -> Run:
     """Raises InvalidInput when the parameters are too large together, or not what is taken."""
     parameters = _parameters(job, request)
     if request.parameters is not None or request.retry_of is None:
@@ -242,7 +244,7 @@ def _requested(conn: sa.Connection, job: Job, request: RunRequest, *, run_id: in
     )
 
 
-def _parameters(job: Job, request: RunRequest) -> str | None:
+def _parameters(job: Job, request: RequestedRun) -> str | None:
     """What the run is given; None: the job's own, of which no run keeps a copy."""
     if request.parameters is None:
         return None if request.base == job.config.parameters else request.base
@@ -267,7 +269,7 @@ def _unless_gone(shard: Run, gone: set[int], *, now: int) -> Run:
 
 
 def _note(
-    conn: sa.Connection, job: Job, request: RunRequest, *, run_id: int, audit_id: int
+    conn: sa.Connection, job: Job, request: RequestedRun, *, run_id: int, audit_id: int
 ) -> None:
     retry_of = request.retry_of
     action = "run.requested" if retry_of is None else "run.retried"

@@ -12,7 +12,7 @@ from typing import Any
 from tickwheel_executor.offers.keeper.wire import FrameReader, frame
 from tickwheel_executor.process import forks
 
-from .keeper import Keeper
+from .keeper import KeeperHandle
 
 _CHUNK_BYTES = 64 * 1024
 _REPORT_BYTES = 256 * 1024
@@ -25,7 +25,7 @@ class ChildLostError(Exception):
 class Child:
     """Made on the running loop; use it in one task, and `close` it."""
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: KeeperHandle) -> None:
         """Take a supervisor.
 
         Raises:

@@ -26,7 +26,7 @@ class KeeperError(Exception):
     """There is no keeper, and none can be started; says why."""
 
 
-class Supervisor:
+class SupervisorHandle:
     """The socket to a supervisor, and where it makes private directories."""
 
     __slots__ = ("__weakref__", "connection", "directory")
@@ -63,7 +63,7 @@ class _Process:
     process: subprocess.Popen[bytes]
     connection: socket.socket
     directory: str  # for the runs' own ones
-    idle: list[Supervisor] = field(default_factory=list)
+    idle: list[SupervisorHandle] = field(default_factory=list)
 
     def end(self) -> None:
         for supervisor in self.idle:
@@ -74,7 +74,7 @@ class _Process:
             self.process.wait(_END_SECONDS)  # longer only if runs go on
 
 
-class Keeper:
+class KeeperHandle:
     """One keeper process, started when it is needed. Safe to use from any thread.
 
     It ends with this object, or with this process.
@@ -91,7 +91,7 @@ class Keeper:
         self._is_open = is_open
         self._lock = threading.Lock()
         self._running: _Process | None = None
-        self._finalizer: finalize[[], Keeper] | None = None
+        self._finalizer: finalize[[], KeeperHandle] | None = None
         forks.watch(self)
 
     @property
@@ -108,7 +108,7 @@ class Keeper:
         with self._lock:
             self._started()
 
-    def take(self) -> Supervisor:
+    def take(self) -> SupervisorHandle:
         """An idle supervisor, or a new one. The caller closes it, or gives it back.
 
         Raises:
@@ -131,9 +131,9 @@ class Keeper:
                     running = self._started()
                     socket.send_fds(running.connection, [b"+"], [theirs.fileno()])
             ours.setblocking(False)
-            return Supervisor(ours, running.directory)
+            return SupervisorHandle(ours, running.directory)
 
-    def give_back(self, supervisor: Supervisor) -> None:
+    def give_back(self, supervisor: SupervisorHandle) -> None:
         """It has reported the end of its command, and nothing else was asked of it."""
         with self._lock:
             running = self._running

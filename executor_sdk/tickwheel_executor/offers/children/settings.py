@@ -15,7 +15,7 @@ from tickwheel_executor.offers.config import ConfigTable
 
 from .cgroups import NoCgroupsError, RunCgroups, prepare
 from .environment import DEFAULT_PATH
-from .keeper import Keeper
+from .keeper import KeeperHandle
 
 CGROUP_CHOICES = ("auto", "required", "off")
 _MAX_MEMORY_MB = 16 * 1024 * 1024
@@ -110,11 +110,11 @@ class Children:
         )
 
     @cached_property
-    def keeper(self) -> Keeper:
+    def keeper(self) -> KeeperHandle:
         """The process that starts them; not started yet."""
         groups = self.run_cgroups
         temporary = groups.path if groups is not None and groups.is_temporary else None
-        return Keeper(self.directory, is_open=self.user is not None, cgroup=temporary)
+        return KeeperHandle(self.directory, is_open=self.user is not None, cgroup=temporary)
 
     @cached_property
     def run_cgroups(self) -> RunCgroups | None:

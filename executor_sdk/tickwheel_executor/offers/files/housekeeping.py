@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tickwheel_executor.errors import Failed
+from tickwheel_executor.offers.threads import StoppedError
 from tickwheel_executor.run.context import Run
 from tickwheel_executor.text import clean
 
@@ -22,10 +23,6 @@ from .tree import FoundFile, open_folder, open_root, stat_in, unlink
 
 _MAX_LINES = 1_000  # files that are named in the log
 _PROGRESS_EVERY = 100
-
-
-class StoppedError(Exception):
-    """The run has to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

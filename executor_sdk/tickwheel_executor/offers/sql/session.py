@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tickwheel_executor.errors import Fail, Failed, Retry
+from tickwheel_executor.offers.threads import StoppedError
 from tickwheel_executor.run.context import Run
 
 from .connections import SqlConnection
@@ -44,10 +45,6 @@ class SqlPlan:
     max_rows: int
     rows: str  # where they go: IN_RESULT, IN_LOG or NOWHERE
     timeout_seconds: float  # of each statement
-
-
-class StoppedError(Exception):
-    """The session was told to stop."""
 
 
 @dataclass(slots=True)

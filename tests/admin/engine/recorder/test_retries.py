@@ -17,7 +17,7 @@ from tickwheel_admin.domain.runs.retry import RetryPolicy
 from tickwheel_admin.domain.runs.run import MAX_RETRY_AFTER_MS, Origin, RunState
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
-from tickwheel_shared.protocol import Outcome, Receipt, Refusal, Refused, ResultReceipt
+from tickwheel_shared.protocol import Outcome, ReceiptCode, Refusal, Refused, ResultReceipt
 
 pytestmark = pytest.mark.turned_clock
 
@@ -251,7 +251,7 @@ async def test_a_result_of_an_older_attempt_is_kept_beside_it(database: Database
     assert (archived.state, archived.late_outcome) == ("lost", "failed")
     assert archived.late_message == "disk full"
     assert archived.late_at >= before
-    assert [each.receipt for each in node.take(ResultReceipt)] == [Receipt.REFUSED] * 3
+    assert [each.receipt for each in node.take(ResultReceipt)] == [ReceiptCode.REFUSED] * 3
     assert (await get_run(database, run_id)).state is RunState.DISPATCHED
 
     await admin.say(node, result(second))

@@ -24,7 +24,7 @@ from tickwheel_shared.protocol import (
     Outcome,
     Progress,
     Query,
-    Receipt,
+    ReceiptCode,
     Refusal,
     Refused,
     ResultReceipt,
@@ -58,7 +58,7 @@ async def test_a_run_goes_from_queued_to_succeeded(
     assert done.deadline_at is None
     assert await in_use(database, node.node_id) == 0
     [receipt] = node.take(ResultReceipt)
-    assert receipt.receipt is Receipt.RECORDED
+    assert receipt.receipt is ReceiptCode.RECORDED
 
 
 async def test_accepted_and_result_in_one_batch(
@@ -72,8 +72,8 @@ async def test_accepted_and_result_in_one_batch(
     done = await get_run(database, run_id)
     assert (done.state, done.tries) == (RunState.SUCCEEDED, 1)
     assert [r.receipt for r in node.take(ResultReceipt)] == [
-        Receipt.RECORDED,
-        Receipt.ALREADY_RECORDED,
+        ReceiptCode.RECORDED,
+        ReceiptCode.ALREADY_RECORDED,
     ]
 
 
@@ -148,7 +148,7 @@ async def test_a_refusal_costs_no_try(
     assert await in_use(database, node.node_id) == 0
     await admin.say(node, result(request))  # a refused attempt cannot end the run any more
     assert (await get_run(database, run_id)).state is RunState.QUEUED
-    assert [r.receipt for r in node.take(ResultReceipt)] == [Receipt.REFUSED]
+    assert [r.receipt for r in node.take(ResultReceipt)] == [ReceiptCode.REFUSED]
 
 
 async def test_wrong_token_attempt_and_executor_change_nothing(
@@ -248,7 +248,7 @@ async def test_a_dead_node_loses_its_runs_and_a_late_result_still_counts(
     await admin.say(successor, result(request))
     done = await get_run(database, run_id)
     assert (done.state, done.tries) == (RunState.SUCCEEDED, 1)
-    assert [r.receipt for r in successor.take(ResultReceipt)] == [Receipt.RECORDED]
+    assert [r.receipt for r in successor.take(ResultReceipt)] == [ReceiptCode.RECORDED]
 
 
 async def test_a_late_result_after_the_retry_was_claimed_is_refused(
@@ -265,7 +265,7 @@ async def test_a_late_result_after_the_retry_was_claimed_is_refused(
     await admin.say(node, result(request))
     await admin.say(other, result(retried, Outcome.FAILED, message="x"))
 
-    assert [r.receipt for r in node.take(ResultReceipt)] == [Receipt.REFUSED]
+    assert [r.receipt for r in node.take(ResultReceipt)] == [ReceiptCode.REFUSED]
     assert (await get_run(database, run_id)).state is RunState.FAILED
 
 

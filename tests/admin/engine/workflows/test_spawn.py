@@ -20,7 +20,7 @@ from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.workflows.graph import ForEach, Spawn, Tolerance
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
-from tickwheel_shared.protocol import MAX_SPAWNED_ITEMS, Receipt, ResultReceipt, RunRequest
+from tickwheel_shared.protocol import MAX_SPAWNED_ITEMS, ReceiptCode, ResultReceipt, RunRequest
 
 
 def item_of(request: RunRequest) -> Any:
@@ -130,7 +130,7 @@ async def test_what_is_no_list_of_items_fails_the_run(database: Database, spawne
     said = msgspec.structs.replace(said, spawn=msgspec.Raw(spawned.encode()))
     await player.admin.say(player.session, said)
     receipts = [m for m in player.session.sent if isinstance(m, ResultReceipt)]
-    assert receipts[-1].receipt is Receipt.RECORDED
+    assert receipts[-1].receipt is ReceiptCode.RECORDED
     assert await told(database, run_id) == "crawl failed failed"
 
 

@@ -17,7 +17,7 @@ from tickwheel_admin.domain.runs.run import Run, RunState
 from tickwheel_admin.services.workflows.steps import WorkflowRuns
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
-from tickwheel_shared.protocol import Receipt, ResultReceipt
+from tickwheel_shared.protocol import ReceiptCode, ResultReceipt
 
 Damage = Callable[[sa.Connection, Run], object]
 
@@ -56,7 +56,7 @@ async def test_it_stops_nobody_and_ends_where_people_see_it(
         run = await get_run(database, request.run)
         assert (run.state, run.result) == (RunState.SUCCEEDED, str(run.id)), "none is lost"
     receipts = [each.receipt for each in node.sent if isinstance(each, ResultReceipt)]
-    assert receipts == [Receipt.RECORDED] * 2
+    assert receipts == [ReceiptCode.RECORDED] * 2
     assert await told(database, good) == "a succeeded, b running"
     assert await states(database, bad) == ["running"]
 

@@ -33,7 +33,7 @@ from tickwheel_shared.protocol import (
     Held,
     Outcome,
     Query,
-    Receipt,
+    ReceiptCode,
     Refusal,
     Refused,
     ResultReceipt,
@@ -357,7 +357,7 @@ async def test_a_lost_parallel_run_that_its_node_still_holds_is_stopped_and_trie
 
     # Nobody wanted the run to end: that its old attempt was stopped is no end of it.
     assert await states(database, request.run) == ["queued retry_after_lost"]
-    assert [each.receipt for each in node.take(ResultReceipt)] == [Receipt.ALREADY_RECORDED]
+    assert [each.receipt for each in node.take(ResultReceipt)] == [ReceiptCode.ALREADY_RECORDED]
 
 
 # --- the node's own word --------------------------------------------------------------------------
@@ -386,7 +386,7 @@ async def test_an_attempt_that_its_node_cut_off_is_lost(
     assert await states(database, request.run) == [after]
     assert (await get_run(database, request.run)).log_lines == 7
     receipts = [each.receipt for each in node.take(ResultReceipt)]
-    assert receipts == [Receipt.RECORDED, Receipt.ALREADY_RECORDED]
+    assert receipts == [ReceiptCode.RECORDED, ReceiptCode.ALREADY_RECORDED]
     assert [each.run for each in await admin.dispatch_all(node)] == [next_one]
 
 
@@ -480,7 +480,7 @@ async def test_a_cancel_that_no_node_confirms_is_said_to_be_so_and_can_be_releas
     assert await in_use(database, node.node_id) == 0
     assert [each.run for each in await admin.dispatch_all(node)] == [next_one]
     await admin.say(node, result(request))
-    assert [each.receipt for each in node.take(ResultReceipt)] == [Receipt.ALREADY_RECORDED]
+    assert [each.receipt for each in node.take(ResultReceipt)] == [ReceiptCode.ALREADY_RECORDED]
 
 
 async def test_a_cancel_is_delivered_by_an_admin_that_does_not_trust_its_view(

@@ -33,7 +33,7 @@ from tickwheel_admin.store.jobs.jobs import current_configs, jobs_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class DeclarationOutcome:
     """What became of a declared job."""
 
     name: str
@@ -45,7 +45,7 @@ class Outcome:
 class View:
     """What a look at the declarations of a process found."""
 
-    outcomes: Sequence[Outcome]  # of those for which nothing changes
+    outcomes: Sequence[DeclarationOutcome]  # of those for which nothing changes
     open: Sequence[str]  # to be decided
     forgotten: Sequence[str]  # that nobody declares any more and no job was made of
     too_many: Sequence[str] = ()  # for which the executor has no room
@@ -78,7 +78,7 @@ def look(conn: sa.Connection, process: Process, manifest: NodeManifest) -> View:
                 or standing.ruling == _ruling(conn, process, manifest, name, policy, known)
             )
         ):
-            outcomes.append(Outcome(name=name, ruling=standing.ruling))
+            outcomes.append(DeclarationOutcome(name=name, ruling=standing.ruling))
         elif standing is None and room <= 0:
             too_many.append(name)
         else:
@@ -95,7 +95,7 @@ def propose(
     name: str,
     *,
     run_ids: Sequence[int],
-) -> Outcome | None:
+) -> DeclarationOutcome | None:
     """Decide on one declaration, and do what follows; None: it is not for this process to say.
 
     Raises:
@@ -103,7 +103,7 @@ def propose(
         TooFewIds: fires are overdue.
     """
     if done := edit.earlier(conn):
-        return Outcome(name=name, ruling=APPLIED, change=done.detail.get("change"))
+        return DeclarationOutcome(name=name, ruling=APPLIED, change=done.detail.get("change"))
     config = declared_config(conn, edit.actor, process.executor_id, manifest.jobs[name])
     lock_links_of(conn, config)
     held = _hold(conn, process, manifest, name)
@@ -111,7 +111,7 @@ def propose(
         return None
     policy, known, new = held
     if known is not None and known.is_settled(new.raw, policy):
-        return Outcome(name=name, ruling=known.ruling)
+        return DeclarationOutcome(name=name, ruling=known.ruling)
     others = store.read_declared(conn, process.executor_id)
     ruling = _ruling(conn, process, manifest, name, policy, others)
     new = replace(new, ruling=ruling)
@@ -121,7 +121,7 @@ def propose(
     store.write_declared(conn, replace(new, job_id=job_id))
     change = None if made == "unchanged" else made
     note(conn, edit, "declared.applied", new, job_id, change=change)
-    return Outcome(name=name, ruling=ruling, change=change)
+    return DeclarationOutcome(name=name, ruling=ruling, change=change)
 
 
 def refuse(
@@ -131,7 +131,7 @@ def refuse(
     name: str,
     *,
     problems: tuple[Problem, ...],
-) -> Outcome | None:
+) -> DeclarationOutcome | None:
     """Note that no job can be made of a declaration; a job that it made earlier stays as it is."""
     held = _hold(conn, process, manifest, name)
     if held is None:
@@ -203,12 +203,12 @@ def _hold(
     return executor.code_jobs, known, new
 
 
-def _write(conn: sa.Connection, known: DeclaredJob | None, new: DeclaredJob) -> Outcome:
+def _write(conn: sa.Connection, known: DeclaredJob | None, new: DeclaredJob) -> DeclarationOutcome:
     """Write a declaration that makes no job, unless it stands there already."""
     if known is None or (known.raw, known.ruling) != (new.raw, new.ruling):
         hold_job(conn, new)
         store.write_declared(conn, new)
-    return Outcome(name=new.name, ruling=new.ruling)
+    return DeclarationOutcome(name=new.name, ruling=new.ruling)
 
 
 def _ruling(

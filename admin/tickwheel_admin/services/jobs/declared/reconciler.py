@@ -20,7 +20,7 @@ from tickwheel_admin.services.events.events import NODES, Events
 from tickwheel_admin.services.handlers import schemas as handler_schemas
 from tickwheel_admin.services.jobs.declared import decisions
 from tickwheel_admin.services.jobs.declared.configs import code_actor
-from tickwheel_admin.services.jobs.declared.decisions import Outcome
+from tickwheel_admin.services.jobs.declared.decisions import DeclarationOutcome
 from tickwheel_admin.services.jobs.declared.edits import needs_of
 from tickwheel_admin.services.jobs.declared.service import announce, take_edit
 from tickwheel_admin.store.database.database import Store
@@ -34,7 +34,7 @@ AT_ONCE = 2  # processes looked at by one admin: they must not take the database
 class Reconciliation:
     """What became of what a process declares."""
 
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[DeclarationOutcome]
     faults: Sequence[str]
 
 
@@ -70,7 +70,9 @@ class DeclaredReconciler:
             outcomes=outcomes, faults=[*manifest.faults, *_no_room(view.too_many)]
         )
 
-    async def _propose(self, process: Process, manifest: NodeManifest, name: str) -> Outcome | None:
+    async def _propose(
+        self, process: Process, manifest: NodeManifest, name: str
+    ) -> DeclarationOutcome | None:
         actor = code_actor(process.executor_id, node=process.name, address=process.address)
         edit = await take_edit(self._ids, actor, needs_of(manifest.jobs[name]))
         try:

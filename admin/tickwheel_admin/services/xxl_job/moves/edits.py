@@ -31,25 +31,25 @@ from tickwheel_admin.store.xxl_job.moves import StoredMove, read_moves, write_mo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class MoveRefusal:
     """WhyNot a job stays where it is."""
 
     code: str
     text: str  # for people
 
 
-class Refused(Exception):
+class MoveRefusedError(Exception):
     """Rolls a step back that cannot be taken to its end."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: MoveRefusal) -> None:
         self.refusal = refusal
         super().__init__(refusal.text)
 
 
-STALE = Refusal(
+STALE = MoveRefusal(
     code="moved_meanwhile", text="Another command moved it meanwhile; run this one again."
 )
-GONE = Refusal(code="gone_here", text="It was deleted here.")
+GONE = MoveRefusal(code="gone_here", text="It was deleted here.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,19 +89,19 @@ def read_our_jobs(conn: sa.Connection, job_ids: Collection[int]) -> dict[int, Ou
 
 def refusal_to_start(
     ours: OurJob, at: int, calendars: Mapping[str, Calendar], *, now: int
-) -> tuple[StoredTrigger, int] | Refusal:
+) -> tuple[StoredTrigger, int] | MoveRefusal:
     """The trigger that goes on where XXL-JOB stops, and from which instant on.
 
     Args:
         at: XXL-JOB's next fire; 0: it had none yet, so that nothing can be lost before `now`.
     """
     if ours.held_back:
-        return Refusal(
+        return MoveRefusal(
             code="paused_here",
             text="Its executor is paused here, so its fires would be skipped; resume that first.",
         )
     if len(ours.triggers) != 1:
-        return Refusal(
+        return MoveRefusal(
             code="not_one_trigger",
             text=f"It has {len(ours.triggers)} triggers here; with exactly one, that goes on where"
             " XXL-JOB stops.",
@@ -109,7 +109,7 @@ def refusal_to_start(
     (stored,) = ours.triggers
     spec = stored.trigger.spec
     if spec.follows_runs:
-        return Refusal(
+        return MoveRefusal(
             code="fixed_delay", text="Its trigger counts from the end of runs, XXL-JOB's does not."
         )
     try:
@@ -117,14 +117,14 @@ def refusal_to_start(
         saved_at = at if spec.counts_from_save and at else stored.saved_at
         schedule = parse(spec, saved_at=saved_at, calendar=calendar)
     except ScheduleError as error:
-        return Refusal(code="schedule_error", text=str(error))
+        return MoveRefusal(code="schedule_error", text=str(error))
     if at == 0:
         first = schedule.next_after(now)
         if first is None:
-            return Refusal(code="never_fires", text="It never fires again.")
+            return MoveRefusal(code="never_fires", text="It never fires again.")
         return stored, first
     if schedule.next_after(at - 1) != at:
-        return Refusal(
+        return MoveRefusal(
             code="other_instants",
             text="XXL-JOB's next fire is no instant of its trigger here: the schedule was changed"
             " on one side, or the time zone of cron is not the right one.",
@@ -156,13 +156,13 @@ class NewMove:
 
 def prepare(
     conn: sa.Connection, source: str, wanted: Mapping[int, NewMove]
-) -> dict[int, Refusal | None]:
+) -> dict[int, MoveRefusal | None]:
     """Keep from which instants on jobs fire here, before XXL-JOB lets go of them.
 
     Returns by XXL-JOB's id why it must not; None: it may.
     """
     present = read_moves(conn, source, wanted, lock=True)
-    outcomes: dict[int, Refusal | None] = {}
+    outcomes: dict[int, MoveRefusal | None] = {}
     written: dict[int, StoredMove] = {}
     for their_id, new in wanted.items():
         before = present.get(their_id)
@@ -185,10 +185,10 @@ class ToArm:
 
 def arm_jobs(
     conn: sa.Connection, source: str, wanted: Mapping[int, ToArm], *, actor: Actor
-) -> dict[int, Refusal | None]:
+) -> dict[int, MoveRefusal | None]:
     """Let jobs fire here from the instants on that were kept; returns as `prepare`."""
     present = read_moves(conn, source, wanted, lock=True)
-    outcomes: dict[int, Refusal | None] = {}
+    outcomes: dict[int, MoveRefusal | None] = {}
     done: dict[int, StoredMove] = {}
     for their_id, each in sorted(wanted.items(), key=lambda item: item[1].move.job_id):
         found = present.get(their_id)
@@ -211,10 +211,10 @@ def arm_jobs(
     return outcomes
 
 
-_NOT_ONE = Refusal(
+_NOT_ONE = MoveRefusal(
     code="not_one_trigger", text="It does not have exactly one trigger here that can be computed."
 )
-_NO_TRIGGER = Refusal(
+_NO_TRIGGER = MoveRefusal(
     code="trigger_gone", text="Its trigger was removed here meanwhile; give it another one."
 )
 
@@ -246,7 +246,7 @@ def return_job(
     *,
     run_ids: Sequence[int],
     actor: Actor,
-) -> Returned | Refusal:
+) -> Returned | MoveRefusal:
     """Pause a job; what was due by now is planned here, and what comes next is XXL-JOB's.
 
     Raises:
@@ -273,7 +273,7 @@ def return_job(
     if not job.paused:
         cutovers, now = cut_over(conn, job, run_ids)
         if len(cutovers) != 1:
-            raise Refused(_NOT_ONE)
+            raise MoveRefusedError(_NOT_ONE)
         (cutover,) = cutovers
         is_paused = wanted.from_at is None and cutover.stored.trigger.paused
         rearm(conn, cutover, job_paused=True, paused=is_paused)

@@ -16,7 +16,7 @@ from tickwheel_admin.domain.xxl_job.take_over import (
     to_give_back,
     to_take_over,
 )
-from tickwheel_admin.services.xxl_job.moves.edits import GONE, OurJob, Refusal, read_our_jobs
+from tickwheel_admin.services.xxl_job.moves.edits import GONE, MoveRefusal, OurJob, read_our_jobs
 from tickwheel_admin.store.calendars.calendars import read_calendars
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.xxl_job.moves import StoredMove, read_moves
@@ -47,7 +47,7 @@ class Moved:
     # From when on the new side fires it; None: given back stopped, as it was paused here.
     moved: dict[int, int | None] = field(default_factory=dict)
     unchanged: dict[int, WhyNot] = field(default_factory=dict)
-    refused: dict[int, Refusal] = field(default_factory=dict)
+    refused: dict[int, MoveRefusal] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,5 +118,5 @@ def decide_give_back(move: StoredMove | None, theirs: TheirState, ours: OurJob) 
     return to_give_back(None if move is None else move.record, theirs)
 
 
-def _refusal(why: WhyNot) -> Refusal:
-    return Refusal(code=why.value, text=_TEXTS[why])
+def _refusal(why: WhyNot) -> MoveRefusal:
+    return MoveRefusal(code=why.value, text=_TEXTS[why])

@@ -18,10 +18,10 @@ from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.domain.xxl_job.take_over import Decision, NextAction
 from tickwheel_admin.services.events.events import JOBS, QUEUED, RUNS, TRIGGERS, Events
 from tickwheel_admin.services.xxl_job.moves.edits import (
+    MoveRefusal,
+    MoveRefusedError,
     NewMove,
     OurJob,
-    Refusal,
-    Refused,
     Returned,
     ToArm,
     ToReturn,
@@ -156,7 +156,7 @@ class TakeOver:
                 if decision.step is not NextAction.STOP_THEIRS or decision.at is None:
                     continue
                 start = refusal_to_start(ours, decision.at, found.calendars, now=found.now)
-                if isinstance(start, Refusal):
+                if isinstance(start, MoveRefusal):
                     moved.refused[their_id] = start
                 elif wait and 0 < decision.at <= due:
                     soon.append(by_id[their_id])
@@ -256,9 +256,9 @@ class TakeOver:
             )
             try:
                 returned = await self._with_run_ids(work)
-            except Refused as refused:
+            except MoveRefusedError as refused:
                 returned = refused.refusal
-            if isinstance(returned, Refusal):
+            if isinstance(returned, MoveRefusal):
                 moved.refused[their_id] = returned
             else:
                 paused[their_id] = returned
