@@ -66,6 +66,7 @@ def test_the_usual_changes_touch_few_files(title: str, most: int) -> None:
     [
         ("A routing strategy", r"BUSY_OVER|least_frequently_used|LEAST_FREQUENTLY_USED", PRODUCT),
         ("A routing strategy", r"busy_over|BUSY_OVER", TESTS),
+        ("A routing strategy", r"Memory\.BUSY", PRODUCT),
         (
             "A trigger kind",
             r"daily_window|DailyWindow|calendar_interval|CalendarInterval",

@@ -15,11 +15,9 @@ from tests.bench.results.goals import FIGURES
 from tests.bench.results.repeats import as_figures, flattened
 from tests.bench.results.tables import summary, told
 from tests.bench.scenarios.several_admins import Rate, SeveralAdmins, course
-from tests.bench.testbed.mixed_work import STRATEGIES, MixedWork
+from tests.bench.testbed.mixed_work import MixedWork
 from tests.bench.testbed.processor_share import CannotHoldError, held_to
 from tests.bench.testbed.queued_runs import Share, in_turn
-from tickwheel_admin.domain.routing.strategies import STRATEGIES as STRATEGY_RECORDS
-from tickwheel_admin.domain.routing.strategy import Memory, NodeNames
 
 REASON = str(CannotHoldError())
 
@@ -123,17 +121,6 @@ def test_a_tenth_of_all_runs_are_those_of_serial_jobs_with_few_runs_each() -> No
 def test_a_small_flood_has_its_serial_runs_in_fewer_jobs() -> None:
     shares = mixed(executors=20, serial_jobs=500).shares(2_000)
     assert sum(share.runs for share in shares if not share.is_parallel) == 200
-
-
-def test_strategies_that_give_a_run_to_one_node_of_any_name_are_all_there() -> None:
-    fitting = {
-        routing
-        for routing, record in STRATEGY_RECORDS.items()
-        if record.split is None
-        and record.names is not NodeNames.REQUIRED
-        and record.memory is not Memory.BUSY
-    }
-    assert set(STRATEGIES) == fitting
 
 
 def test_the_runs_of_each_job_are_spread_over_the_flood() -> None:

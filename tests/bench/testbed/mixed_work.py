@@ -6,21 +6,17 @@ from dataclasses import dataclass
 
 from tests.bench.testbed.bed import Bed
 from tests.bench.testbed.queued_runs import Share
-from tickwheel_admin.domain.routing.strategies import Routing
+from tickwheel_admin.domain.routing.strategies import STRATEGIES as STRATEGY_RECORDS
+from tickwheel_admin.domain.routing.strategy import Memory, NodeNames
 from tickwheel_admin.domain.runs.blocking import Blocking
 
 # Each gives a run to one node, needs no names, and may give a node many runs of one job.
-STRATEGIES = (
-    Routing.ROUND_ROBIN,
-    Routing.LEAST_BUSY,
-    Routing.RANDOM,
-    Routing.CONSISTENT_HASH,
-    Routing.FAILOVER,
-    Routing.WEIGHTED,
-    Routing.LEAST_FREQUENTLY_USED,
-    Routing.LEAST_RECENTLY_USED,
-    Routing.FIRST,
-    Routing.LAST,
+STRATEGIES = tuple(
+    routing
+    for routing, record in STRATEGY_RECORDS.items()
+    if record.split is None
+    and record.names is not NodeNames.REQUIRED
+    and record.memory is not Memory.BUSY
 )
 SERIAL_SHARE = 0.1  # of all runs
 # Those of one job go one by one. With more of them, small claims take most of an admin's time.
