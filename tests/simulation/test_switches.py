@@ -272,6 +272,71 @@ MISSED_BY = {
         "services/runs/test_log.py",
         "test_lines_that_two_admins_fetch_are_stored_once[sqlite]",
     ),
+    "skips_are_not_passed_on": (
+        ADMIN,
+        "engine/workflows/test_interventions.py",
+        "test_a_failed_step_is_skipped[sqlite]",
+    ),
+    "workflows_do_not_go_on": (
+        ADMIN,
+        "engine/workflows/test_ends.py",
+        "test_a_run_waits_for_the_workflow_before_it",
+    ),
+    "items_begin_all_at_once": (
+        ADMIN,
+        "engine/workflows/test_bounds.py",
+        "test_all_steps_of_a_run_share_one_budget_of_live_items",
+    ),
+    "tolerance_is_one_too_many": (
+        ADMIN,
+        "engine/workflows/test_bounds.py",
+        "test_a_late_result_counts_while_nothing_has_followed_from_the_loss[sqlite]",
+    ),
+    "silence_is_for_ever": (
+        ADMIN,
+        "engine/workflows/test_answers.py",
+        "test_silence_means_what_the_step_says[decline-ask failed declined]",
+    ),
+    "waits_end_when_anything_happens": (
+        ADMIN,
+        "engine/workflows/test_answers.py",
+        "test_a_step_waits_for_an_answer[sqlite]",
+    ),
+    "cancelled_workflows_go_on": (
+        ADMIN,
+        "engine/workflows/test_ends.py",
+        "test_a_cancel_stops_all_steps[sqlite]",
+    ),
+    "spawned_items_are_lost": (
+        ADMIN,
+        "engine/workflows/test_spawn.py",
+        "test_items_follow_their_root_and_their_results_are_those_of_the_step[sqlite]",
+    ),
+    "spawned_items_are_not_linked": (
+        ADMIN,
+        "engine/workflows/test_spawn.py",
+        "test_items_follow_their_root_and_their_results_are_those_of_the_step[sqlite]",
+    ),
+    "ended_runs_keep_their_slots": (
+        ADMIN,
+        "engine/dispatcher/test_pools.py",
+        "test_runs_of_two_executors_share_the_slots_of_a_pool[sqlite]",
+    ),
+    "heavy_runs_are_overtaken": (
+        ADMIN,
+        "engine/dispatcher/test_pools.py",
+        "test_the_run_that_is_first_in_line_comes_first_whichever_executor_asks",
+    ),
+    "executors_do_not_know_who_is_first": (
+        ADMIN,
+        "engine/dispatcher/test_pools.py",
+        "test_the_run_that_is_first_in_line_comes_first_whichever_executor_asks",
+    ),
+    "lines_begin_with_the_newest": (
+        ADMIN,
+        "engine/dispatcher/test_pools.py",
+        "test_runs_of_two_executors_share_the_slots_of_a_pool[sqlite]",
+    ),
 }
 
 

@@ -142,7 +142,7 @@ TIERS = (
             "tests/executor_sdk",
             "tests/bench",
             "tests/test_*.py",
-            processes=2,
+            processes=3,  # some wait, for servers and other processes
             one_server=True,
             first=(
                 "tests/admin/cli/test_cli.py",
@@ -157,7 +157,17 @@ TIERS = (
     Tier(
         name="simulation",
         budget_seconds=260,
-        run=_pytest("tests/simulation", "tests/interleavings", processes=2),
+        run=_pytest(
+            "tests/simulation",
+            "tests/interleavings",
+            processes=2,
+            first=(
+                "tests/interleavings/test_interleavings.py",
+                "tests/simulation/test_simulation.py",
+                "tests/simulation/workflows/test_workflows.py",
+                "tests/simulation/pools/test_pools.py",
+            ),
+        ),
         needs=(*system_packages.DATABASES, *system_packages.GALERA),
     ),
     Tier(
