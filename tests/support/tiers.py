@@ -135,7 +135,7 @@ TIERS = (
     Tier(name="lint", budget_seconds=45, run=_lint),
     Tier(
         name="unit",
-        budget_seconds=580,
+        budget_seconds=680,
         run=_pytest(
             "tests/admin",
             "tests/shared",
@@ -156,7 +156,7 @@ TIERS = (
     ),
     Tier(
         name="simulation",
-        budget_seconds=260,
+        budget_seconds=170,
         run=_pytest(
             "tests/simulation",
             "tests/interleavings",
@@ -172,7 +172,7 @@ TIERS = (
     ),
     Tier(
         name="browser",
-        budget_seconds=520,
+        budget_seconds=410,
         lane=2,
         run=_pytest(
             "tests/browser",
@@ -188,7 +188,7 @@ TIERS = (
     ),
     Tier(
         name="interop",
-        budget_seconds=130,
+        budget_seconds=120,
         lane=2,
         run=_pytest("tests/interop", processes=2, may_skip=True),
         needs=system_packages.DATABASES,
@@ -196,7 +196,7 @@ TIERS = (
     ),
     Tier(
         name="e2e",
-        budget_seconds=230,
+        budget_seconds=300,
         lane=2,
         run=_pytest(
             "tests/drill",
