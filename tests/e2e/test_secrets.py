@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def test_no_secret_is_found_anywhere(sqlite_url: str, tmp_path: Path) -> None:
             )
 
         # While a run has them, and while the node's processes for handlers are there.
-        listed = b"".join(path.read_bytes() for path in _of_processes("cmdline"))
+        listed = _of_processes("cmdline")
         environments = b"".join(
             Path(f"/proc/{pid}/environ").read_bytes()
             for pid in (admin.process.pid, node.process.pid, *_children_of(node.process.pid))
@@ -105,20 +106,13 @@ def test_no_secret_is_found_anywhere(sqlite_url: str, tmp_path: Path) -> None:
     assert found == set()
 
 
-def _of_processes(name: str) -> list[Path]:
-    return [
-        path
-        for path in Path("/proc").glob(f"[0-9]*/{name}")
-        if path.is_file() and _is_readable(path)
-    ]
-
-
-def _is_readable(path: Path) -> bool:
-    try:
-        path.read_bytes()
-    except OSError:  # it has ended, or belongs to somebody else
-        return False
-    return True
+def _of_processes(name: str) -> bytes:
+    """What this file says of each process that there is."""
+    told = b""
+    for path in Path("/proc").glob(f"[0-9]*/{name}"):
+        with suppress(OSError):  # it has ended, or belongs to somebody else
+            told += path.read_bytes()
+    return told
 
 
 def _children_of(pid: int) -> list[int]:
