@@ -274,6 +274,9 @@ def a_fixed_delay_goes_on(stage: Stage) -> Iterator[None]:
     job = stage.job(triggers=[(spec, None)], timeout_ms=1_000)
     (trigger_id,) = job.trigger_ids
     live = stage.running(job, node_id, started_ms_ago=30_000, trigger_id=trigger_id)
+    stage.change(
+        tables.trigger, trigger_id, next_fire_at=None, last_fire_at=live.scheduled_at, fires=1
+    )
     _ends(stage, recorder, [live])
     stage.acts(sweeper, "sweeps", sweeper.sweeps)
     stage.acts(planner, "plans", planner.plans)
