@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from tests.support.compiled_statements import share_compiled_statements
 from tests.support.databases import KeptDatabase, chosen_kinds, fresh_database, running
+from tests.support.garbage import look_rarely
 from tests.support.servers import DatabaseServer, MariaDB, PostgreSQL
 
 _MARKED_FOLDERS = ("browser", "e2e")
@@ -39,10 +40,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.collect()
-        gc.freeze()
-        # Tests build and drop much at once; with the usual thresholds a twentieth of the time goes
-        # into looks that find nothing.
-        gc.set_threshold(20_000, 20, 20)
+        look_rarely()
 
 
 @sa.event.listens_for(sa.pool.Pool, "checkout")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import os
 import signal
@@ -18,6 +17,7 @@ from typing import NoReturn
 from tests.simulation.database import SimDatabase
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.world import Options, Outcome, simulate
+from tests.support.garbage import look_rarely
 
 PATIENCE_SECONDS = 120  # of processor time for one seed; they take one or two
 
@@ -101,15 +101,9 @@ def simulate_one(seed: int, options: Options) -> Outcome:
             database.close()
 
 
-def _settle() -> None:
-    """Seeds build and drop much at once: looks for garbage take a tenth of the time otherwise."""
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
-
-
 def _begin(directory: str, prepare: Callable[[], None] | None) -> None:
     global _database
-    _settle()
+    look_rarely()
     own = Path(directory, str(os.getpid()))
     own.mkdir()
     _database = SimDatabase(own)
@@ -147,7 +141,7 @@ def _patience(seed: int) -> Iterator[None]:
 def _first_failing(
     name: str, seeds: Sequence[int], options: Options
 ) -> tuple[str, Outcome | None, int]:
-    _settle()
+    look_rarely()
     MUTATIONS[name]()
     with tempfile.TemporaryDirectory(prefix="tickwheel-simulation-") as directory:
         database = SimDatabase(Path(directory))

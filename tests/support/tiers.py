@@ -272,7 +272,7 @@ def _nightly(report: Report, deadline: float) -> None:
             *("tests/executor_sdk/receipts", "tests/test_docker.py", "tests/test_packaging.py"),
             processes=2,
         ),
-        _pytest("tests/browser/test_looks*.py", processes=2),
+        _pytest("tests/browser/test_looks*.py", "tests/browser/test_hostile_texts.py", processes=2),
         _pytest("tests/images"),
         _pytest("tests/e2e", processes=2),
         _command(
@@ -310,6 +310,7 @@ ON_REQUEST = (
         needs=(
             *system_packages.DATABASES,
             *system_packages.GALERA,
+            *system_packages.MONITORING,
             *system_packages.BROWSER,
             *system_packages.CONTAINERS,
         ),

@@ -32,7 +32,7 @@ from tickwheel_admin.store.xxl_job.moves import StoredMove, read_moves, write_mo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveRefusal:
-    """WhyNot a job stays where it is."""
+    """Why a job stays where it is."""
 
     code: str
     text: str  # for people
