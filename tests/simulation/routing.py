@@ -6,22 +6,12 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
+from tickwheel_admin.domain.routing.strategies import STRATEGIES, Routing
+
 # In every cluster with two nodes each of these chooses some and leaves out others.
 _SELECTORS = ("zone=eu", "zone!=eu", "gpu", "!gpu", "zone in (eu, asia)", "number notin (1,2),zone")
-_STRATEGIES = (
-    "round_robin",
-    "random",
-    "least_busy",
-    "weighted",
-    "consistent_hash",
-    "least_frequently_used",
-    "least_recently_used",
-    "first",
-    "last",
-    "failover",
-    "busy_over",
-    "pinned",
-)
+# workload.py draws those that cut a run into shards.
+_STRATEGIES = tuple(each.value for each in Routing if STRATEGIES[each].split is None)
 
 
 def labels_of(name: str) -> dict[str, str]:

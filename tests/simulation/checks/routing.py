@@ -12,19 +12,11 @@ from tests.simulation.checks.ledger import LIVE, Ledger
 from tests.simulation.database import SimDatabase
 from tests.simulation.history import History
 from tests.simulation.routing import fits
+from tickwheel_admin.domain.routing.strategies import STRATEGIES
 
 _WHY = {"cordoned", "cut_off", "draining", "full", "refused", "busy"}
 # With these, a single candidate was chosen by nobody.
-_COMPARING = {
-    "round_robin",
-    "random",
-    "least_busy",
-    "weighted",
-    "least_frequently_used",
-    "least_recently_used",
-    "first",
-    "last",
-}
+_COMPARING = {each.value for each, record in STRATEGIES.items() if record.compares}
 
 
 def check_routing(database: SimDatabase, ledger: Ledger, history: History) -> None:

@@ -29,8 +29,8 @@ class Routing(StrEnum):
     """The strategies by their stored values, which are those of the API; see STRATEGIES."""
 
     ROUND_ROBIN = "round_robin"
-    LEAST_BUSY = "least_busy"
     RANDOM = "random"
+    LEAST_BUSY = "least_busy"
     WEIGHTED = "weighted"
     CONSISTENT_HASH = "consistent_hash"
     LEAST_FREQUENTLY_USED = "least_frequently_used"
