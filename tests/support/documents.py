@@ -8,9 +8,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-from tests.support.references import cli_reference, error_codes, settings_reference
+from tests.support.references import (
+    cli_reference,
+    error_codes,
+    routing_strategies,
+    settings_reference,
+    trigger_kinds,
+)
 from tests.support.references.made_parts import with_part
 from tickwheel_admin.api.openapi.openapi import openapi
 from tickwheel_admin.channels.webhook.payload import schema
@@ -24,6 +31,11 @@ PARTS: dict[Path, Callable[[], str]] = {
     cli_reference.PAGE: cli_reference.reference,
     settings_reference.PAGE: settings_reference.table,
     error_codes.PAGE: error_codes.reference,
+    **{
+        page: partial(each.table, language)
+        for each in (routing_strategies, trigger_kinds)
+        for page, language in each.PAGES.items()
+    },
 }
 _NAMES = (
     "jobs", "schedules", "secrets", "console", "operations", "guarantees", "configuration", "api",
@@ -44,7 +56,7 @@ def sections() -> Iterator[dict[str, str]]:
 
 def _begins(body: str) -> str:
     paragraphs = (each.strip() for each in re.split(r"\n\s*\n", body))
-    first = next((each for each in paragraphs if each and each[0] not in "|#*-"), "")
+    first = next((each for each in paragraphs if each and each[0] not in "|#*-<"), "")
     plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", first).replace("*", "").replace("`", "")
     plain = " ".join(plain.split())
     if len(plain) <= _MOST_CHARS:
