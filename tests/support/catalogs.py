@@ -16,10 +16,13 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract
 from babel.messages.pofile import read_po, write_po
 
+from tests.support.translations.taiwan import in_taiwan
+
 PACKAGE = Path(__file__).parents[2] / "admin/tickwheel_admin"
 SHARED = Path(__file__).parents[2] / "shared/tickwheel_shared"  # a few of its texts are shown, too
 LOCALE = PACKAGE / "locale"
-TRANSLATED = ("zh_CN", "zh_Hant")
+SIMPLIFIED, TRADITIONAL = "zh_CN", "zh_Hant"
+TRANSLATED = (SIMPLIFIED, TRADITIONAL)
 
 Message = str | tuple[str, str]
 
@@ -130,9 +133,29 @@ def untranslated(catalog: Catalog) -> list[str]:
     ]
 
 
+def fill_from_simplified(traditional: Catalog, simplified: Catalog) -> list[str]:
+    """Draft what is empty; the ids of the drafts. What has a text stays as it is."""
+    drafted = []
+    empty = set(untranslated(traditional))
+    missing = set(untranslated(simplified))
+    for message in traditional:
+        if str(message.id) not in empty - missing:
+            continue
+        key = message.id[0] if isinstance(message.id, tuple) else message.id
+        text = simplified[key].string
+        message.string = (
+            in_taiwan(text) if isinstance(text, str) else tuple(map(in_taiwan, text or ()))
+        )
+        drafted.append(str(message.id))
+    return drafted
+
+
 def main() -> None:
     for language in TRANSLATED:
         catalog = updated(language)
+        if language == TRADITIONAL:
+            for drafted in fill_from_simplified(catalog, read(SIMPLIFIED)):
+                print(f"{language}: drafted, please read: {drafted}")
         path_of(language).parent.mkdir(parents=True, exist_ok=True)
         path_of(language).write_text(as_text(catalog))
         print(f"{language}: {len(catalog)} messages, {len(untranslated(catalog))} untranslated")

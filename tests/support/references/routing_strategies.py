@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.references.product_texts import ENGLISH, SIMPLIFIED, in_language
+from tests.support.translations.product_texts import ENGLISH, SIMPLIFIED, in_language
 from tickwheel_admin.domain.routing.strategies import STRATEGIES
 from tickwheel_admin.domain.routing.strategy import Memory
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from tests.support.references.product_texts import ENGLISH, SIMPLIFIED, in_language
+from tests.support.translations.product_texts import ENGLISH, SIMPLIFIED, in_language
 from tickwheel_admin.domain.triggers.kinds import KINDS
 from tickwheel_admin.domain.triggers.spec import TriggerSpec, WallTimeSpec
 

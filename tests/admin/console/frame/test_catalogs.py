@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from babel.messages.catalog import Catalog
 
 from tests.support import catalogs
+from tests.support.translations.taiwan import ELSEWHERE, in_taiwan
 
 # What `%` makes of a text: a value, a percent sign, or an error where the original has none.
 _PLACEHOLDER = re.compile(r"%(?:\(\w+\)|%|)")
@@ -38,22 +40,6 @@ def test_translations_use_the_same_placeholders(language: str) -> None:
     assert [text for text in wrong if text] == []
 
 
-# What is written in Taiwan (not → what a reader there expects), for words that a conversion of
-# characters leaves as they are.
-ELSEWHERE = {
-    "默認": "預設", "服務器": "伺服器", "數據": "資料", "軟件": "軟體", "程序員": "工程師",
-    "網絡": "網路", "信息": "訊息", "用戶": "使用者", "登錄": "登入", "賬": "帳", "保存": "儲存",
-    "刷新": "重新整理", "字符": "字元", "隊列": "佇列", "線程": "執行緒", "內存": "記憶體",
-    "導入": "匯入", "導出": "匯出", "令牌": "權杖", "審計": "稽核", "響應": "回應", "渠道": "管道",
-    "當前": "目前", "節假日": "假日", "示例": "範例", "訪問": "存取", "許可權": "權限",
-    "自定義": "自訂", "搜索": "搜尋", "緩存": "快取", "異步": "非同步", "接口": "介面",
-    "菜單": "選單", "粘貼": "貼上", "支持": "支援", "鏈接": "連結", "添加": "新增",
-    "變量": "變數", "字段": "欄位", "對象": "物件", "調用": "呼叫", "模板": "範本",
-    "加載": "載入", "全局": "全域", "實時": "即時", "端口": "連接埠", "打印": "列印",
-    "屏幕": "螢幕", "鼠標": "滑鼠", "視頻": "影片", "硬件": "硬體", "哈希": "雜湊",
-}  # fmt: skip
-
-
 def test_traditional_chinese_is_as_in_taiwan() -> None:
     """Traditional characters only (those of Big5), and the words of its readers."""
     wrong = []
@@ -71,6 +57,37 @@ def _is_in_big5(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def test_an_empty_traditional_text_is_drafted_from_the_simplified_one() -> None:
+    simplified, traditional = Catalog(locale="zh_CN"), Catalog(locale="zh_Hant")
+    pair = ("%(num)s node", "%(num)s nodes")
+    for text, old, new in (
+        ("By hand", "手动", "人工"),
+        ("Token of “%(name)s” saved", "“%(name)s”的令牌已保存", ""),
+        ("Not yet", "", ""),
+        (pair, ("%(num)s 个服务器",), ("",)),
+    ):
+        simplified.add(text, old)
+        traditional.add(text, new)
+
+    drafted = catalogs.fill_from_simplified(traditional, simplified)
+
+    assert drafted == ["Token of “%(name)s” saved", str(pair)]
+    assert traditional["By hand"].string == "人工"
+    assert traditional["Token of “%(name)s” saved"].string == "「%(name)s」的權杖已儲存"
+    assert traditional["Not yet"].string == ""
+    assert traditional[pair[0]].string == ("%(num)s 個伺服器",)
+
+
+def test_drafts_are_mostly_what_was_translated_by_hand() -> None:
+    by_hand = catalogs.read("zh_Hant")
+    same = [
+        in_taiwan(message.string) == by_hand[message.id].string
+        for message in catalogs.read("zh_CN")
+        if message.id and isinstance(message.string, str)
+    ]
+    assert sum(same) > 0.9 * len(same)
 
 
 def test_error_texts_of_all_layers_are_found() -> None:

@@ -9,7 +9,7 @@ from babel.messages.catalog import Catalog
 from tests.support import catalogs
 
 ENGLISH = "en"  # the texts in the code
-SIMPLIFIED = "zh_CN"  # the catalogue of the Chinese pages
+SIMPLIFIED = catalogs.SIMPLIFIED  # of the Chinese pages
 
 
 def in_language(text: str, language: str) -> str:
