@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import tempfile
 import urllib.request
 import zipfile
@@ -76,8 +75,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Built]:
 def test_an_sdist_builds_the_same_again_elsewhere(
     built: dict[str, Built], member: str, tmp_path: Path
 ) -> None:
-    with tarfile.open(built[member].sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "-xf", built[member].sdist, "-C", tmp_path], check=True)
     [source] = tmp_path.iterdir()
     (source / "PKG-INFO").unlink()  # the one file that is not of the sources
     for path in source.rglob("*"):

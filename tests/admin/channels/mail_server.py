@@ -6,7 +6,7 @@ import asyncio
 import ssl
 import warnings
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,6 +93,7 @@ async def mail_server(
         listening.close()
         for each in protocols:
             if each.transport is not None:
-                each.transport.abort()
+                with suppress(AttributeError):  # Python 3.11.2 after a refused handshake
+                    each.transport.abort()
         await asyncio.sleep(0)  # transports close in the next turn
         await listening.wait_closed()
