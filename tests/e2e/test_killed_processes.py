@@ -18,15 +18,15 @@ from tests.support.servers import DatabaseServer
 def test_a_killed_admin_and_a_killed_node(own_server: DatabaseServer, tmp_path: Path) -> None:
     with fresh_database(own_server) as url, Cluster(tmp_path, url) as cluster:
         load = Load(cluster, url)
-        load.wait_until(10)
+        load.wait_until(6)
         load.first_admin.process.kill()
-        load.wait_until(15)
+        load.wait_until(10)
         load.nodes[0].process.kill()
-        load.wait_until(18)
+        load.wait_until(13)
         cluster.start_admin("admin-1", port=load.first_admin.port)
         cluster.start_node("node-4", slots=20)
-        load.wait_until(50)
+        load.wait_until(38)
 
         assert load.settle() == []
-        assert len(load.reader.read().runs) >= FIRES_PER_SECOND * 45
+        assert len(load.reader.read().runs) >= FIRES_PER_SECOND * 33
         load.stop_all()

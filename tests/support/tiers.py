@@ -142,7 +142,7 @@ TIERS = (
             "tests/executor_sdk",
             "tests/bench",
             "tests/test_*.py",
-            processes=3,  # some wait, for servers and other processes
+            processes=2,
             one_server=True,
             first=(
                 "tests/admin/cli/test_cli.py",

@@ -75,10 +75,20 @@ def _validator(path: str, method: str, status: int) -> Any:
     found = answer[str(status)]
     if "$ref" in found:
         found = document["components"]["responses"][found["$ref"].rpartition("/")[2]]
-    schema = found["content"]["application/json"]["schema"]
+    return _validator_of(json.dumps(found["content"]["application/json"]["schema"]))
+
+
+@cache
+def _validator_of(schema: str) -> Any:
+    """Made once for all operations that answer alike: most errors are of one type."""
     return jsonschema_rs.validator_for(
-        _closed(schema) | {"components": _closed({"schemas": document["components"]["schemas"]})}
+        _closed(json.loads(schema)) | {"components": {"schemas": _closed_types()}}
     )
+
+
+@cache
+def _closed_types() -> Any:
+    return _closed(openapi()["components"]["schemas"])
 
 
 def _closed(schema: Any) -> Any:

@@ -293,15 +293,14 @@ class Rewind:
         self._tables = [name for name in tables.metadata.tables if name not in _BOOKKEEPING]
         for name in self._tables:
             self._db.execute(f'CREATE TABLE before."{name}" AS SELECT * FROM main."{name}"')
+        self._before = {name: self._rows(name) for name in self._tables}
         self._version = self._read_version()
 
     def changes(self) -> list[str]:
         """Tables that are not as they were."""
         if self._read_version() == self._version:
             return []
-        return [
-            name for name in self._tables if self._rows("main", name) != self._rows("before", name)
-        ]
+        return [name for name in self._tables if self._rows(name) != self._before[name]]
 
     def undo(self, changed: Iterable[str]) -> None:
         """Make these tables as they were."""
@@ -320,8 +319,8 @@ class Rewind:
     def close(self) -> None:
         self._db.close()
 
-    def _rows(self, schema: str, name: str) -> list[tuple[object, ...]]:
-        return self._db.execute(f'SELECT * FROM {schema}."{name}" ORDER BY 1, 2').fetchall()
+    def _rows(self, name: str) -> list[tuple[object, ...]]:
+        return self._db.execute(f'SELECT * FROM main."{name}" ORDER BY 1, 2').fetchall()
 
     def _read_version(self) -> int:
         return int(self._db.execute("PRAGMA main.data_version").fetchone()[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -18,15 +17,10 @@ from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.runs.runs import lock_runs, move_runs
 from tickwheel_admin.store.runs.spans import remove_old_spans
 
+pytestmark = pytest.mark.every_database
+
 NOW = 1_800_000_000_000
 HOUR_MS = 3_600_000
-
-
-@pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    world = World(database_url)
-    yield world
-    world.close()
 
 
 def _drawn(random: Random, number: int) -> dict[str, Any]:

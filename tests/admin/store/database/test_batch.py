@@ -13,11 +13,12 @@ from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.batch import insert_rows, update_rows
 from tickwheel_admin.store.database.database import Database
 
+pytestmark = pytest.mark.every_database
+
 
 @pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    database = Database(database_url)
-    tables.metadata.create_all(database.engine)
+def database(store_url: str) -> Iterator[Database]:
+    database = Database(store_url)
     yield database
     database.close_sync()
 

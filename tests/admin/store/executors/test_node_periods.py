@@ -16,6 +16,8 @@ from tickwheel_admin.store.executors.node_periods import read_node_periods
 from tickwheel_admin.store.executors.node_targets import set_cordon, set_slots, set_weight
 from tickwheel_admin.store.executors.nodes import Arrival, admit_nodes, say_goodbye, set_draining
 
+pytestmark = pytest.mark.every_database
+
 
 @pytest.fixture
 def clock() -> Clock:
@@ -23,8 +25,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def world(database_url: str, clock: Clock) -> Iterator[World]:
-    world = World(database_url, clock=clock)
+def world(store_url: str, clock: Clock) -> Iterator[World]:
+    world = World(store_url, clock=clock, has_tables=True)
     turn_clock_of_server(world.database, clock)
     yield world
     world.close()
