@@ -132,10 +132,10 @@ def _files(names: Sequence[str]) -> list[str]:
 
 
 TIERS = (
-    Tier(name="lint", budget_seconds=45, run=_lint),
+    Tier(name="lint", budget_seconds=45, lane=2, run=_lint),
     Tier(
         name="unit",
-        budget_seconds=680,
+        budget_seconds=725,
         run=_pytest(
             "tests/admin",
             "tests/shared",
@@ -172,7 +172,7 @@ TIERS = (
     ),
     Tier(
         name="browser",
-        budget_seconds=410,
+        budget_seconds=360,
         lane=2,
         run=_pytest(
             "tests/browser",
@@ -196,7 +196,7 @@ TIERS = (
     ),
     Tier(
         name="e2e",
-        budget_seconds=300,
+        budget_seconds=250,
         lane=2,
         run=_pytest(
             "tests/drill",
