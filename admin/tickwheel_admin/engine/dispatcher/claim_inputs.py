@@ -44,7 +44,8 @@ class ClaimContext:
 
     connected: Collection[int]  # nodes with a socket to this admin
     avoided: Collection[tuple[int, str]]  # (node, handler) that refused a moment ago
-    limit: int
+    limit: int  # runs at once
+    most: int  # the same, where the executor has many slots
     looks: int  # how many batches are searched for runs that no other admin is claiming
     oldest_first: bool  # instead of by priority, so that none starves
     random: RandomSource
@@ -93,7 +94,7 @@ class ClaimInputs:
             connected=context.connected,
             random=context.random,
         )
-        limit = min(_batch_size(context.limit, router.slots), router.free_slots + LOOK_PAST)
+        limit = min(_batch_size(context, router.slots), router.free_slots + LOOK_PAST)
         window = limit * context.looks
         found: list[DueRun] = []
         if not context.only_workflows:
@@ -191,13 +192,13 @@ class _LockedRuns(NamedTuple):
     more: bool  # not all ids were looked at
 
 
-def _batch_size(least: int, slots: int) -> int:
-    """How many runs are claimed at once: a third of the slots, but from `least` to twice as many.
+def _batch_size(context: ClaimContext, slots: int) -> int:
+    """How many runs are claimed at once: a third of the slots, but from `limit` to `most`.
 
     Larger batches cost less for each run. With fewer than three of them on their way, nodes would
     wait while one is claimed and another one is recorded.
     """
-    return min(max(least, slots // 3), 2 * least)
+    return max(context.limit, min(slots // 3, context.most))
 
 
 def _lock(

@@ -30,6 +30,10 @@ from tickwheel_shared.protocol import Refusal
 log = structlog.get_logger(__name__)
 
 RUNS_PER_BATCH = 500
+# A claim of more takes longer than another executor should wait for its turn: only where none has
+# runs that are due, or will be within this time.
+MOST_RUNS_PER_BATCH = 1_000
+OTHERS_WITHIN_MS = 1_000
 # While other admins claim the first runs, this one searches at most so many batches. If all of them
 # are being claimed, it searches again when the others will have committed.
 MAX_LOOKS = 4
@@ -95,9 +99,10 @@ class Dispatcher(Loop):
         more = await self._claim_far_workflows(connected)
         self._contended = {key: at for key, at in self._contended.items() if at > asked_at}
         self._hanging = {key: at for key, at in self._hanging.items() if at > asked_at}
+        most = RUNS_PER_BATCH if _several_soon(due) else MOST_RUNS_PER_BATCH
         for executor_id in self._rotated([each for each, is_due, _ in due if is_due]):
             if executor_id not in self._contended and executor_id not in self._hanging:
-                more = await self._claim(executor_id) or more
+                more = await self._claim(executor_id, most=most) or more
         later = [asked_at + wait_ms / 1000 for _, _, wait_ms in due if wait_ms is not None]
         self.aim_at(min([*later, *self._contended.values()], default=None))
         return more
@@ -130,7 +135,9 @@ class Dispatcher(Loop):
                 more = await self._claim(executor_id, only_workflows=True) or more
         return more
 
-    async def _claim(self, executor_id: int, *, only_workflows: bool = False) -> bool:
+    async def _claim(
+        self, executor_id: int, *, most: int = RUNS_PER_BATCH, only_workflows: bool = False
+    ) -> bool:
         connected = self._links.connected()
         self._claims += 1
         rooms = self._links.rooms()
@@ -139,6 +146,7 @@ class Dispatcher(Loop):
             avoided=self._still_avoided(),
             rooms=rooms,
             limit=RUNS_PER_BATCH,
+            most=most,
             looks=self._looks.get(executor_id, 1),
             oldest_first=self._claims % OLDEST_FIRST_EVERY == 0,
             random=self._random,
@@ -243,6 +251,15 @@ class Dispatcher(Loop):
         now = asyncio.get_running_loop().time()
         self._avoided = {key: until for key, until in self._avoided.items() if until > now}
         return frozenset(self._avoided)
+
+
+def _several_soon(due: Sequence[tuple[int, bool, int | None]]) -> bool:
+    """Whether several of these executors have runs that are due now or soon."""
+    soon = (
+        is_due or (wait_ms is not None and wait_ms <= OTHERS_WITHIN_MS)
+        for _, is_due, wait_ms in due
+    )
+    return sum(soon) > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

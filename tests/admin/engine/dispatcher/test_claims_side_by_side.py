@@ -81,6 +81,7 @@ def _looking_through(looks: int, *, limit: int, node_id: int) -> ClaimContext:
     return ClaimContext(
         connected={node_id},
         avoided=(),
+        most=limit,
         limit=limit,
         looks=looks,
         oldest_first=False,

@@ -333,19 +333,6 @@ async def test_those_first_in_line_do_not_end_a_look_at_what_others_can_take(
     assert len(b.take(RunRequest)) == 20
 
 
-@pytest.mark.parametrize(("slots", "claimed"), [(12, 10), (36, 12), (90, 20)])
-async def test_a_claim_takes_a_third_of_the_slots_at_most_two_batches(
-    database: Database, admin: Admin, monkeypatch: pytest.MonkeyPatch, slots: int, claimed: int
-) -> None:
-    monkeypatch.setattr("tickwheel_admin.engine.dispatcher.loop.RUNS_PER_BATCH", 10)
-    nodes = await nodes_of(admin, 1, "ab", slots=slots // 2)
-    job_id = await add_job(database)
-    for _ in range(30):
-        await ask(database, job_id)
-    await admin.engine.dispatcher.run_once()
-    assert sum(len(node.take(RunRequest)) for node in nodes) == claimed
-
-
 async def test_jobs_that_cannot_start_do_not_keep_others_out_of_their_part(
     database: Database, admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
