@@ -59,6 +59,13 @@ function show(found) {
   input.removeAttribute('aria-activedescendant');
 }
 
+// What was asked a moment ago must not open the list again.
+function close() {
+  asked += 1;
+  clearTimeout(timer);
+  show([]);
+}
+
 function move(step) {
   if (!options.length) return;
   chosen = (chosen + step + options.length) % options.length;
@@ -109,7 +116,7 @@ function choose(index) {
   input.setSelectionRange(start + insert.length, start + insert.length);
   input.focus();
   if (!isWhole) return suggest();
-  show([]);
+  close();
   return send();
 }
 
@@ -122,7 +129,7 @@ input.addEventListener('input', () => {
   if (!isTerm) sending = setTimeout(send, SEND_AFTER_MS);
 });
 input.addEventListener('focus', () => { if (!input.value) suggest(); });
-input.addEventListener('blur', () => { asked += 1; clearTimeout(timer); show([]); });
+input.addEventListener('blur', close);
 input.addEventListener('keydown', (event) => {
   if (event.isComposing) return;
   if (event.key === 'ArrowDown' && list.hidden) suggest();
@@ -130,16 +137,14 @@ input.addEventListener('keydown', (event) => {
   else if (event.key === 'ArrowUp' && !list.hidden) move(-1);
   else if (event.key === 'Enter' && chosen >= 0) choose(chosen);
   else if (event.key === 'Tab' && chosen >= 0) choose(chosen);
-  else if (event.key === 'Escape' && !list.hidden) show([]);
+  else if (event.key === 'Escape' && !list.hidden) close();
   else return;
   event.preventDefault();
 });
 input.form.addEventListener('submit', () => {
-  clearTimeout(timer);
   clearTimeout(sending);
-  asked += 1;
   sent = input.value;
-  show([]);
+  close();
 });
 list.addEventListener('pointerdown', (event) => {
   event.preventDefault(); // the box keeps the focus
