@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, Request, Route, expect
 
 from tests.browser.kit.consoles import Console
 
@@ -48,8 +48,6 @@ def test_people_decide_and_the_page_follows(declared: Page, console: Console) ->
     digest.get_by_role("button", name="Accept the change").click()
     expect(digest.locator(".badge")).to_have_text("As declared")
     expect(declared.locator("#toasts")).to_contain_text("Code manages the job now.")
-    card(declared, "audit-trail").get_by_role("button", name="Ignore").click()
-    expect(card(declared, "audit-trail").locator(".badge")).to_have_text("Ignored")
     card(declared, "tax-export").get_by_role("button", name="Let code manage it").click()
     expect(card(declared, "tax-export").locator(".badge")).to_have_text("As declared")
     # The same job under its new name: the old declaration is gone with it.
@@ -72,6 +70,31 @@ def test_people_decide_and_the_page_follows(declared: Page, console: Console) ->
     expect(mine.locator(".badge")).to_have_text("In people’s hands")
     declared.goto(f"{console.url}/jobs/{job}")
     expect(declared.get_by_role("link", name="Edit")).to_have_count(1)
+
+
+def test_a_click_is_not_lost_while_its_part_of_the_page_is_fetched(declared: Page) -> None:
+    def is_refresh(request: Request) -> bool:
+        return request.headers.get("x-block") == "items"
+
+    held: list[Route] = []
+    holding = True
+
+    def hold(route: Route) -> None:
+        if holding and is_refresh(route.request):
+            held.append(route)
+        else:
+            route.continue_()
+
+    declared.route("**/declared-jobs", hold)
+    with declared.expect_request(is_refresh):
+        declared.evaluate("() => document.body.dispatchEvent(new CustomEvent('live:jobs'))")
+    with declared.expect_request("**/declared-jobs/ignore", timeout=5_000):
+        card(declared, "audit-trail").get_by_role("button", name="Ignore").click()
+    holding = False
+    for route in held:
+        route.continue_()
+
+    expect(card(declared, "audit-trail").locator(".badge")).to_have_text("Ignored")
 
 
 def test_the_rule_for_declared_jobs_is_chosen(declared: Page) -> None:
