@@ -88,13 +88,23 @@ def test_a_click_is_not_lost_while_its_part_of_the_page_is_fetched(declared: Pag
     declared.route("**/declared-jobs", hold)
     with declared.expect_request(is_refresh):
         declared.evaluate("() => document.body.dispatchEvent(new CustomEvent('live:jobs'))")
-    with declared.expect_request("**/declared-jobs/ignore", timeout=5_000):
+    with declared.expect_request("**/declared-jobs/ignore", timeout=5_000) as clicked:
         card(declared, "audit-trail").get_by_role("button", name="Ignore").click()
+    # What a page fetches by itself is not a sign that somebody is there, and fails silently.
+    assert "x-block" not in clicked.value.headers
     holding = False
     for route in held:
         route.continue_()
 
     expect(card(declared, "audit-trail").locator(".badge")).to_have_text("Ignored")
+
+
+def test_a_click_that_reaches_no_admin_says_so(declared: Page) -> None:
+    declared.route("**/declared-jobs/ignore", lambda route: route.abort())
+
+    card(declared, "audit-trail").get_by_role("button", name="Ignore").click()
+
+    expect(declared.locator("#toasts")).to_contain_text("The admin does not answer")
 
 
 def test_the_rule_for_declared_jobs_is_chosen(declared: Page) -> None:

@@ -200,7 +200,9 @@ def _refusal(request: web.Request, route: Route, actor: Actor) -> UserError | No
 
 def _is_automatic(request: web.Request) -> bool:
     """Whether a page fetches this by itself: that must not keep an unattended session alive."""
-    return "X-Block" in request.headers or request.headers.get(hdrs.ACCEPT) == "text/event-stream"
+    return (
+        "X-Automatic" in request.headers or request.headers.get(hdrs.ACCEPT) == "text/event-stream"
+    )
 
 
 def _ask_for_login(request: web.Request) -> web.StreamResponse:

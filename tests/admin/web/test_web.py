@@ -230,6 +230,30 @@ async def test_a_scripts_own_fetches_are_not_redirected_to_a_page(client: Client
 
 
 @pytest.mark.parametrize(
+    ("headers", "is_somebody_there"),
+    [
+        ({"X-Block": "rows"}, True),  # who filters a list, opens a dialog, draws a workflow
+        ({"X-Block": "rows", "X-Automatic": "yes"}, False),
+        ({"Accept": "text/event-stream"}, False),
+    ],
+)
+async def test_only_what_people_do_keeps_a_session_alive(
+    client: Client,
+    services: Services,
+    clock: Clock,
+    headers: dict[str, str],
+    is_somebody_there: bool,
+) -> None:
+    await log_in(client, "mona", await add_person(services, "mona", Role.VIEWER))
+
+    for _ in range(2):
+        clock.advance(20 * 60)
+        answer = await client.get("/page", headers=headers, allow_redirects=False)
+
+    assert (answer.status == 200) is is_somebody_there
+
+
+@pytest.mark.parametrize(
     ("role", "allowed"), [(Role.VIEWER, False), (Role.OPERATOR, True), (Role.ADMIN, True)]
 )
 async def test_the_declared_permission_decides(

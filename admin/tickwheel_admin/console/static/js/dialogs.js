@@ -32,7 +32,7 @@ document.body.addEventListener('htmx:responseError', (event) => {
 document.body.addEventListener('htmx:sendError', ({detail}) => {
   if (isOfDialog(detail.elt)) tellInDialog(words.unreachable);
   // What a page fetches by itself says so by the live dot.
-  else if (!detail.requestConfig?.headers['X-Block']) toast({text: words.unreachable, bad: true});
+  else if (!detail.requestConfig?.headers['X-Automatic']) toast({text: words.unreachable, bad: true});
 });
 
 // A refusal in plain words is told so, and never put where a form was: that would be lost.
@@ -89,7 +89,7 @@ async function askWhetherOver() {
     return;
   }
   askedAt = performance.now();
-  const headers = {'HX-Request': 'true', 'X-Block': 'dialog', 'X-Asks-Over': 'yes'};
+  const headers = {'HX-Request': 'true', 'X-Block': 'dialog', 'X-Automatic': 'yes', 'X-Asks-Over': 'yes'};
   const answer = await fetch(address, {headers}).catch(() => null);
   if (!answer?.headers.has('X-Over') || !modal.open || opened !== address || busy.has(form)) return;
   closeOver(told(answer.status, await answer.text()));

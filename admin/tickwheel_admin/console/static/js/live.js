@@ -39,7 +39,8 @@ const age = () => Math.round(performance.now());
 
 // A refused stream may mean that the session ended. The page stays, with what was typed into it.
 async function askWhy() {
-  const answer = await fetch('/system/state', {headers: {'HX-Request': 'true', 'X-Block': 'state'}}).catch(() => null);
+  const headers = {'HX-Request': 'true', 'X-Block': 'state', 'X-Automatic': 'yes'};
+  const answer = await fetch('/system/state', {headers}).catch(() => null);
   if (answer?.status === 401 && !paused) show('out');
 }
 

@@ -82,7 +82,7 @@ async function ask() {
   underWay = true;
   try {
     const answer = await fetch(`/runs/${section.dataset.workflowRun}/steps`, {
-      headers: {'HX-Request': 'true', 'X-Block': 'changes', 'X-Have': have},
+      headers: {'HX-Request': 'true', 'X-Block': 'changes', 'X-Automatic': 'yes', 'X-Have': have},
     });
     if (answer.ok) await apply(await answer.text());
   } catch {
