@@ -11,9 +11,9 @@ import pytest
 from tests.simulation.search import first_failing, simulate_all, simulate_one
 from tests.simulation.world import Options
 
-_FIRST, _, _LAST = os.environ.get("TICKWHEEL_SIMULATION_SEEDS", "1-30").partition("-")
+_FIRST, _, _LAST = os.environ.get("TICKWHEEL_SIMULATION_SEEDS", "1-20").partition("-")
 SEEDS = range(int(_FIRST), int(_LAST) + 1)
-SEEDS_PER_TEST = 15
+SEEDS_PER_TEST = 10
 LOAD = Options(load_seconds=8)  # some 1.2 s of one core a seed
 MUTATION_LOAD = Options(load_seconds=12)
 MUTATION_SEEDS = range(1, 41)  # within these each of the mutations below is found

@@ -63,7 +63,7 @@ def test_an_upgrade_of_running_admins_loses_and_doubles_nothing(
         nodes = [cluster.start_node(f"node-{number}") for number in (1, 2)]
         for admin in ("admin-1", "admin-2"):
             wait_until(lambda admin=admin: sessions(cluster, reader, admin), what="nodes")
-        fires = Fires(cluster, reader, per_second=5, longest_seconds=0.4, serial=True)
+        fires = Fires(cluster, reader, per_second=2, longest_seconds=0.4, serial=True)
         time.sleep(2 + BETWEEN_SECONDS)
 
         cluster.command("db", "upgrade", code=code)
