@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, Request, Route, expect
 
+from tests.browser.conftest import PageErrors
 from tests.browser.kit.consoles import Console
 
 
@@ -72,6 +73,15 @@ def test_people_decide_and_the_page_follows(declared: Page, console: Console) ->
     expect(declared.get_by_role("link", name="Edit")).to_have_count(1)
 
 
+def test_a_click_that_reaches_no_admin_says_so(declared: Page, page_errors: PageErrors) -> None:
+    page_errors.expected += ["htmx:sendError", "ERR_FAILED"]
+    declared.route("**/declared-jobs/ignore", lambda route: route.abort())
+
+    card(declared, "audit-trail").get_by_role("button", name="Ignore").click()
+
+    expect(declared.locator("#toasts")).to_contain_text("The admin does not answer")
+
+
 def test_a_click_is_not_lost_while_its_part_of_the_page_is_fetched(declared: Page) -> None:
     def is_refresh(request: Request) -> bool:
         return request.headers.get("x-block") == "items"
@@ -97,14 +107,6 @@ def test_a_click_is_not_lost_while_its_part_of_the_page_is_fetched(declared: Pag
         route.continue_()
 
     expect(card(declared, "audit-trail").locator(".badge")).to_have_text("Ignored")
-
-
-def test_a_click_that_reaches_no_admin_says_so(declared: Page) -> None:
-    declared.route("**/declared-jobs/ignore", lambda route: route.abort())
-
-    card(declared, "audit-trail").get_by_role("button", name="Ignore").click()
-
-    expect(declared.locator("#toasts")).to_contain_text("The admin does not answer")
 
 
 def test_the_rule_for_declared_jobs_is_chosen(declared: Page) -> None:

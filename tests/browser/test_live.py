@@ -31,6 +31,28 @@ def test_without_a_shared_worker_a_page_is_live_by_itself(
 
 
 @pytest.mark.parametrize("is_shared", [True, False])
+def test_alarms_and_the_bell_follow_what_happens_elsewhere(
+    page: Page, context: BrowserContext, console: Console, is_shared: bool
+) -> None:
+    console.open_as(context)
+    if not is_shared:
+        page.add_init_script("delete window.SharedWorker")
+    page.goto(f"{console.url}/alarms/failures")
+    expect(page.locator("[data-live-state]")).to_have_attribute("data-state", "on")
+    group = f"/alarms/failures/{console.ids['failure:acquirer']}"
+    owner = f"mona-{is_shared}"
+    row = page.locator("#rows tr").filter(has=page.locator(f"a[href='{group}']"))
+
+    other = context.new_page()
+    other.goto(f"{console.url}{group}")
+    other.get_by_label("Owner").fill(owner)
+    with page.expect_request(lambda asked: asked.headers.get("x-block") == "bell"):
+        other.get_by_role("button", name="Save").click()
+
+    expect(row).to_contain_text(owner)
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
 def test_a_page_says_since_when_its_admin_hangs_and_recovers(
     page: Page,
     context: BrowserContext,

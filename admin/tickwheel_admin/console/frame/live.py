@@ -26,7 +26,7 @@ MARGIN_SECONDS = 1.0  # between what a browser says of its page's age and what w
 MAX_AGE_SECONDS = 86_400
 
 # What the browser is told, for each topic of the process.
-_TOPICS: dict[str, tuple[str, ...]] = {
+TOPICS: dict[str, tuple[str, ...]] = {
     events.RUNS: ("runs", "stats"),
     events.QUEUED: ("runs", "stats"),
     events.JOBS: ("jobs", "stats"),
@@ -70,7 +70,7 @@ class Broadcast:
         if not self._ears:
             self._stops = [
                 self._events.listen(topic, partial(self._note, names))
-                for topic, names in _TOPICS.items()
+                for topic, names in TOPICS.items()
             ]
         self._ears.add(ear)
         try:
@@ -128,8 +128,8 @@ async def _missed(request: web.Request) -> set[str]:
     age = _age_seconds(request) + MARGIN_SECONDS
     topics = request.app[SERVICES].events.changed_within(age)
     if not await request.app[SERVICES].relay.has_watched_for(age):
-        topics = frozenset(_TOPICS)
-    return {name for topic in topics for name in _TOPICS.get(topic, ())}
+        topics = frozenset(TOPICS)
+    return {name for topic in topics for name in TOPICS.get(topic, ())}
 
 
 def _age_seconds(request: web.Request) -> float:

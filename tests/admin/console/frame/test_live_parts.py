@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import tickwheel_admin
+from tickwheel_admin.console.frame import live
 
-TEMPLATES = Path(tickwheel_admin.__file__).parent / "console/templates"
+CONSOLE = Path(tickwheel_admin.__file__).parent / "console"
+TEMPLATES, STATIC = CONSOLE / "templates", CONSOLE / "static"
 
 
 BY_HAND = (
@@ -27,3 +29,26 @@ def test_parts_that_fetch_themselves_again_are_written_with_the_macro() -> None:
     }
 
     assert told == {"frame/macros.html", BY_HAND}
+
+
+def test_every_topic_that_is_told_is_listened_for() -> None:
+    told = {name for names in live.TOPICS.values() for name in names}
+    for script in ("live.js", "live-worker.js"):
+        heard = re.search(r"const TOPICS = \[(.*)\];", (STATIC / "js" / script).read_text())
+        assert heard is not None, script
+        assert set(re.findall(r"'(\w+)'", heard[1])) == told, script
+
+
+def test_live_parts_wait_for_topics_that_are_told() -> None:
+    told = {name for names in live.TOPICS.values() for name in names}
+    unknown = [
+        (path.name, topic)
+        for path in TEMPLATES.rglob("*.html")
+        for _block, topics in re.findall(
+            r"ui\.live\(.*, '([\w-]+)', '([\w -]+)'.*\)", path.read_text()
+        )
+        for topic in topics.split()
+        if topic.removesuffix("-calm") not in told
+    ]
+
+    assert unknown == []

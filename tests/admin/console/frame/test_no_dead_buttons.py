@@ -57,7 +57,8 @@ class Offers(HTMLParser):
                 self.parts.add((given.get("href", ""), "dialog"))
         if "hx-get" in given:
             asked = json.loads(given.get("hx-headers", "{}"))
-            self.parts.add((given["hx-get"], asked.get("X-Block", "")))
+            block = given.get("data-block") or asked.get("X-Block", "")
+            self.parts.add((given["hx-get"], block))
         self.links.add(given.get("data-href", ""))  # of the command palette
         if tag == "form":
             self._fields, self._method = {}, given.get("method", "get")

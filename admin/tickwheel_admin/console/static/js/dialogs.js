@@ -1,4 +1,5 @@
 // Toasts, tooltips, dialogs, and small help for forms.
+import {TOPICS} from './live.js';
 import {format, words} from './times.js';
 
 const $ = (selector, root = document) => root.querySelector(selector);
@@ -68,7 +69,7 @@ document.body.addEventListener('htmx:beforeRequest', ({detail}) => {
 function closeOver(text) {
   modal.close();
   toast({text, bad: true});
-  for (const topic of ['runs', 'jobs', 'nodes', 'stats']) {
+  for (const topic of TOPICS) {
     document.body.dispatchEvent(new CustomEvent(`live:${topic}`));
   }
 }
@@ -94,7 +95,7 @@ async function askWhetherOver() {
   if (!answer?.headers.has('X-Over') || !modal.open || opened !== address || busy.has(form)) return;
   closeOver(told(answer.status, await answer.text()));
 }
-for (const topic of ['runs', 'jobs', 'nodes']) document.body.addEventListener(`live:${topic}`, () => { if (modal?.open) askWhetherOver(); });
+for (const topic of TOPICS) document.body.addEventListener(`live:${topic}`, () => { if (modal?.open) askWhetherOver(); });
 
 async function openDialog(address) {
   await htmx.ajax('GET', address, {

@@ -1,5 +1,5 @@
 // One stream of events for all tabs of the console.
-const TOPICS = ['runs', 'jobs', 'nodes', 'stats'];
+const TOPICS = ['runs', 'jobs', 'nodes', 'stats', 'alarms'];
 const SOON_MS = 3000; // after a refusal: admins restart, or the database is away
 const LATER_MS = 15000; // after ten of them: the session may have ended
 const ports = new Set();

@@ -2,7 +2,7 @@
 import {format} from './times.js';
 
 const button = document.querySelector('[data-live-state]');
-const TOPICS = ['runs', 'jobs', 'nodes', 'stats'];
+export const TOPICS = ['runs', 'jobs', 'nodes', 'stats', 'alarms'];
 const BETWEEN_MS = 1000;
 const CALM_MS = 4000; // for parts that cost more, or that nobody waits for: live:jobs-calm
 const AGAIN_MS = 3000;
@@ -33,6 +33,14 @@ function fire(name, between = BETWEEN_MS) {
 for (const topic of TOPICS) {
   document.body.addEventListener(`live:${topic}`, () => fire(`${topic}-calm`, CALM_MS));
 }
+
+// Not by `hx-headers`: what is within a live part would send them too.
+document.body.addEventListener('htmx:configRequest', ({detail}) => {
+  const {block, same} = detail.elt.dataset;
+  if (!block) return;
+  Object.assign(detail.headers, {'X-Block': block, 'X-Automatic': 'yes'});
+  if (same) detail.headers['X-Same'] = same;
+});
 
 // Of this page, as the server made it: what changed since then it must fetch.
 const age = () => Math.round(performance.now());
