@@ -151,7 +151,6 @@ def _chosen(kind: str, arguments: argparse.Namespace, random: Random) -> Iterato
 
 def _stories(kind: str, arguments: argparse.Namespace) -> Iterator[Drill]:
     if arguments.quick:
-        yield "rolling restart", partial(stories.rolling_restart, rounds=2)
         return
     yield "rolling restart", partial(stories.rolling_restart, rounds=10)
     if kind != "sqlite":  # these need a second admin

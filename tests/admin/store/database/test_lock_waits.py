@@ -78,5 +78,7 @@ def test_the_victim_of_a_deadlock_tries_again(database: Database) -> None:
     other.start()
     take_both(1, 2)
     other.join()
-    assert sorted(tries.values()) == [1, 2]
+    # PostgreSQL lets a victim that is quick take its lock again before the other one has woken up.
+    fewest, most = sorted(tries.values())
+    assert (fewest, most >= 2) == (1, True)
     assert taken(database) == [2, 2]

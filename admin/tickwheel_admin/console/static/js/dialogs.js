@@ -191,11 +191,7 @@ document.addEventListener('submit', (event) => {
   for (const field of event.target.elements) if (!field.value) field.disabled = true;
 });
 document.addEventListener('change', (event) => {
-  const field = event.target;
-  if (!field.matches('[data-submit]')) return;
-  const dependent = field.form.elements[field.dataset.resets]; // means nothing beside another choice
-  if (dependent) dependent.value = '';
-  field.form.requestSubmit();
+  if (event.target.matches('[data-submit]')) event.target.form.requestSubmit();
 });
 // A live part fetches itself from the address that the filter now has.
 document.body.addEventListener('htmx:pushedIntoHistory', () => {
