@@ -173,6 +173,7 @@ TIERS = (
     Tier(
         name="browser",
         budget_seconds=360,
+        lane=2,
         run=_pytest(
             "tests/browser",
             processes=2,
