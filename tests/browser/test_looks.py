@@ -215,6 +215,12 @@ OF_THEIR_OWN = (
     *("executor-xxl-job", "job-new-xxl-job", "job-triggers", "jobs-none"),
 )
 
+# Dialogs that ask one question as others do, which are looked at.
+LIKE_OTHERS = (
+    *("token-revoke", "executor-delete", "secret-delete", "user-delete", "job-by-code-delete"),
+    *("backfill-cancel", "job-state-clear", "run-release", "node-weight", "workflow-by-hand"),
+)
+
 WIDEST = """() => [...document.querySelectorAll('main *')]
   .filter(e => e.getBoundingClientRect().right > innerWidth)
   .slice(0, 3).map(e => e.outerHTML.slice(0, 150))"""
@@ -312,13 +318,13 @@ def third_of(pages: Mapping[str, str], third: int) -> dict[str, str]:
 
 
 def looked_at_now(pages: Mapping[str, str]) -> dict[str, str]:
-    """By day the first page of each route and those opened most; by night and for pictures all."""
+    """By day the first page of most routes and those opened most; by night and for pictures all."""
     if IS_NIGHT or SCREENSHOTS_WANTED:
         return dict(pages)
     first: dict[str, str] = {}
     for name, path in pages.items():
         first.setdefault(re.sub(r"\d+", "0", re.split(r"[?#]", path)[0]), name)
-    chosen = {*WEIGHED, *OF_THEIR_OWN, *first.values()}
+    chosen = {*WEIGHED, *OF_THEIR_OWN, *first.values()} - {*LIKE_OTHERS}
     return {name: path for name, path in pages.items() if name in chosen}
 
 

@@ -54,13 +54,13 @@ class Explored:
         assert not self.failures, f"seeds {seeds} of {self.figures.plays}\n{self.failures[0]}"
 
 
-def seeds(default: int) -> range:
-    """How many seeds, from 1: as many as usual, as TICKWHEEL_INTERLEAVINGS=N says, or N-M."""
+def seeds(default: range) -> range:
+    """The usual seeds, or as TICKWHEEL_INTERLEAVINGS says: N from 1, or N-M."""
     wanted = os.environ.get(ENVIRONMENT_VARIABLE, "")
     first, dash, last = wanted.partition("-")
     if dash:
         return range(int(first), int(last) + 1)
-    return range(1, int(first or default) + 1)
+    return range(1, int(first) + 1) if first else default
 
 
 def explore(
