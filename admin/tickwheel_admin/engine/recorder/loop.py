@@ -75,6 +75,10 @@ class Recorder(Loop):
         """Messages that wait to be recorded."""
         return len(self._waiting)
 
+    def has_room(self, session: Session) -> bool:
+        """Whether the node may send more."""
+        return self._waiting.has_room_for(session)
+
     async def room(self, session: Session) -> None:
         """Wait until the node may send more; its socket is read only then."""
         while not self._waiting.has_room_for(session):
