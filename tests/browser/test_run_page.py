@@ -96,6 +96,7 @@ def test_a_run_says_what_is_usual_and_listens_to_keys(admin_page: Page, console:
     running = admin_page.locator(".phases li", has_text="Running")
     expect(running).to_contain_text(re.compile(r"usually \d+m \d+s"))
     expect(admin_page.locator(".eta")).to_contain_text("usual")
+    expect(admin_page.locator(".log-line")).not_to_have_count(0)  # its script listens to keys
     follow = admin_page.get_by_role("button", name="Follow")
     expect(follow).to_have_attribute("aria-pressed", "true")
     admin_page.keyboard.press("f")

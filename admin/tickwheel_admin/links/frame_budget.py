@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 
 SMALL_BYTES = 64 * 1024  # frames up to this never wait
 MAX_BYTES = 12 * 1024 * 1024  # of an executor's nodes: three of the largest frames
@@ -23,18 +23,22 @@ class FrameBudget:
         self._taken: Counter[int] = Counter()  # bytes by executor
         self._freed = asyncio.Event()  # set, and replaced, when there may be room again
 
-    @asynccontextmanager
-    async def reserved(
+    def reserved(
         self, executor_id: int, size: int, *, is_gone: Callable[[], bool] = lambda: False
-    ) -> AsyncIterator[None]:
+    ) -> AbstractAsyncContextManager[None]:
         """Wait until there is room for a frame of so many bytes, and hold it.
 
         Raises:
             ConnectionResetError: `is_gone` became true meanwhile.
         """
         if size <= SMALL_BYTES:
-            yield
-            return
+            return nullcontext()  # most frames: a generator would cost more than they do
+        return self._reserved(executor_id, size, is_gone)
+
+    @asynccontextmanager
+    async def _reserved(
+        self, executor_id: int, size: int, is_gone: Callable[[], bool]
+    ) -> AsyncIterator[None]:
         while self._taken[executor_id] and self._taken[executor_id] + size > MAX_BYTES:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):

@@ -16,7 +16,7 @@ from tickwheel_admin.engine.ports import ClaimTime
 from tickwheel_admin.engine.recorder.loop import Recorder
 from tickwheel_admin.links.channel import NodeChannel
 from tickwheel_admin.links.cleaning import clean
-from tickwheel_admin.links.frame_budget import LOOK_SECONDS, SMALL_BYTES
+from tickwheel_admin.links.frame_budget import LOOK_SECONDS
 from tickwheel_admin.links.hello import arrival_of, manifest_of, refusal_of
 from tickwheel_admin.links.hub import LinkHub
 from tickwheel_shared.protocol import (
@@ -150,9 +150,6 @@ class NodeSession:
         try:
             while (frame := await self._receive()) is not None:
                 self.heard = True
-                if len(frame) <= SMALL_BYTES:
-                    await self._take(decode_from_node(frame))
-                    continue
                 async with self._room_for(frame):
                     await self._take(decode_from_node(frame))
         finally:

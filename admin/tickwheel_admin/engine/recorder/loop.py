@@ -81,7 +81,7 @@ class Recorder(Loop):
 
     async def room(self, session: Session) -> None:
         """Wait until the node may send more; its socket is read only then."""
-        while not self._waiting.has_room_for(session):
+        while not self.has_room(session):
             await self._recorded.wait()
 
     async def run_once(self) -> bool:
