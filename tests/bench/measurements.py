@@ -16,6 +16,7 @@ from tests.bench.scenarios.growth import growth_of_nodes, growth_of_old_runs, gr
 from tests.bench.scenarios.herd import herd, overdue
 from tests.bench.scenarios.idle import idle
 from tests.bench.scenarios.log_lines import log_lines
+from tests.bench.scenarios.maintenance.retention import retention
 from tests.bench.scenarios.maintenance.self_audit import self_audit
 from tests.bench.scenarios.metrics.scrape import scrape
 from tests.bench.scenarios.node import node_figures
@@ -242,6 +243,17 @@ MEASUREMENTS = (
         quick=Amount(20, {"triggers": 2_000, "fires": 6}),
         usual=Amount(60, {"triggers": 10_000, "fires": 6}),
         full=Amount(120, {"triggers": 100_000, "fires": 1}),
+        not_on=(MYSQLCLIENT,),
+    ),
+    Measurement(
+        name="retention",
+        what="deleting old runs, and how late 500 fires a second are beside it (not with --quick)",
+        where=Where.DATABASE,
+        measure=retention,
+        quick=Amount(60, {"runs": 150_000, "fires_per_second": 500, "seconds": 5}),
+        usual=Amount(150, {"runs": 400_000, "fires_per_second": 500, "seconds": 20}),
+        full=Amount(1_500, {"runs": 10 * MILLION, "fires_per_second": 500, "seconds": 120}),
+        least=Size.USUAL,
         not_on=(MYSQLCLIENT,),
     ),
     Measurement(

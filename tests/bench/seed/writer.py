@@ -69,10 +69,7 @@ class Writer:
                 for index in table.indexes:
                     index.create(conn)
                 return
-            added = ", ".join(
-                f"ADD INDEX `{index.name}` ({', '.join(f'`{c.name}`' for c in index.columns)})"
-                for index in table.indexes
-            )
+            added = ", ".join(f"ADD {_index(index)}" for index in table.indexes)
             conn.exec_driver_sql(f"ALTER TABLE `{table.name}` {added}")  # one pass for all of them
 
     def analyze(self) -> None:
@@ -111,6 +108,11 @@ class Writer:
             )
         finally:
             os.unlink(file.name)
+
+
+def _index(index: sa.Index) -> str:
+    kind = "UNIQUE INDEX" if index.unique else "INDEX"
+    return f"{kind} `{index.name}` ({', '.join(f'`{column.name}`' for column in index.columns)})"
 
 
 def _back(value: str) -> str | None:

@@ -5,6 +5,8 @@ executors.
 
 from __future__ import annotations
 
+import asyncio
+
 import sqlalchemy as sa
 import structlog
 
@@ -40,7 +42,9 @@ from tickwheel_admin.store.users.grants import remove_orphan_grants
 log = structlog.get_logger(__name__)
 
 DAY_MS = 86_400_000
-RUNS_PER_BATCH = 500  # small, so that no lock is held for long
+RUNS_PER_BATCH = 200  # small, so that no lock is held for long
+REST_FACTOR = 2  # a batch of runs is followed by a rest so many times as long
+ENDED_NODES_PER_BATCH = 500
 NODES_PER_BATCH = 20  # each has a row for every job that counted its uses
 NODE_DAYS = 7  # how long the console shows a node that ended
 TOKEN_DAYS = 30  # how long it shows a token that expired
@@ -61,23 +65,21 @@ class Cleaner(Loop):
         super().__init__()
         self._store = store
         self._retention_days = retention_days
+        self._untold = 0  # runs that were deleted, of which no line of the log tells yet
+        self._tell_at = 0.0  # event loop time; not before, while more are deleted
         self._errors_after = 0  # how far the texts of errors have been checked
         self._sources_after = ""  # the same of sources of scripts
 
     async def run_once(self) -> bool:
         settings = await self._store.read(read_settings)
         kept_ms = (settings.retention_days or self._retention_days) * DAY_MS
-        removed = await self._store.run(
-            remove_old_runs, older_than_ms=kept_ms, limit=RUNS_PER_BATCH
-        )
-        if removed:
-            log.info("run.pruned", runs=removed)
-            return True  # the logs of further ones may have been too long for one batch
+        if await self._remove_runs(kept_ms):
+            return False  # but soon
         await self._store.run(
-            remove_ended_nodes, older_than_ms=NODE_DAYS * DAY_MS, limit=RUNS_PER_BATCH
+            remove_ended_nodes, older_than_ms=NODE_DAYS * DAY_MS, limit=ENDED_NODES_PER_BATCH
         )
         forgotten = await self._store.run(forget_ended_nodes, limit=NODES_PER_BATCH)
-        await self._store.run(remove_stale_sessions, limit=RUNS_PER_BATCH)
+        await self._store.run(remove_stale_sessions, limit=ROWS_PER_BATCH)
         await self._store.run(
             remove_expired_tokens, older_than_ms=TOKEN_DAYS * DAY_MS, limit=ROWS_PER_BATCH
         )
@@ -114,6 +116,27 @@ class Cleaner(Loop):
         if unfilled > ROWS_PER_BATCH or unread or outdated == EVENT_ROWS:
             return True
         return ROWS_PER_BATCH in (unaudited, unalarmed, unspanned) or forgotten == NODES_PER_BATCH
+
+    async def _remove_runs(self, kept_ms: int) -> int:
+        """One batch; the next pass begins after a rest if there may be more.
+
+        Without rests, fires that are due meanwhile would be several times as late: each waits for
+        the database, and for SQLite's one writer.
+        """
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        removed = await self._store.run(
+            remove_old_runs, older_than_ms=kept_ms, limit=RUNS_PER_BATCH
+        )
+        ended = clock()
+        self._untold += removed
+        if removed:
+            # Also after a smaller batch: the logs of further ones may have been too long for it.
+            self.aim_at(ended + REST_FACTOR * (ended - began))
+        if self._untold and (not removed or ended >= self._tell_at):
+            log.info("run.pruned", runs=self._untold)
+            self._untold, self._tell_at = 0, ended + self.interval_seconds
+        return removed
 
 
 def _remove_groups(conn: sa.Connection, kept_ms: int) -> int:

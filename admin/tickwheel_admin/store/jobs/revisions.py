@@ -6,14 +6,15 @@ job ever has them, and they go with their runs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
 from tickwheel_admin.domain.input.job import config_from_json
 from tickwheel_admin.domain.jobs.job import JobConfig
-from tickwheel_admin.store.database.tables import job_revision, run
+from tickwheel_admin.store.database.tables import job_revision
 from tickwheel_admin.store.jobs.jobs import add_revision
 
 
@@ -78,13 +79,8 @@ def add_try(
     return number
 
 
-def delete_tries(conn: sa.Connection, run_ids: Sequence[int]) -> None:
-    """Delete what these runs ran as, those of them that were tries; the runs go after it."""
-    rows = conn.execute(
-        sa.select(run.c.job_id, run.c.job_revision).where(
-            run.c.id.in_(run_ids), run.c.job_revision < 0
-        )
-    ).all()
+def delete_tries(conn: sa.Connection, rows: Iterable[Any]) -> None:
+    """Delete what tries ran as; rows have the job's id and revision of runs that are deleted."""
     for row in rows:
         conn.execute(
             sa.delete(job_revision).where(

@@ -24,11 +24,11 @@ from tickwheel_admin.store.database.tables import (
     session,
 )
 from tickwheel_admin.store.jobs.revisions import delete_tries
-from tickwheel_admin.store.runs.retries import forget_retries
 from tickwheel_admin.store.self_audit.periods import keep_retained
 from tickwheel_admin.store.workflows.steps import delete_steps
 
 LINES_PER_BATCH = 200_000  # of logs: otherwise SQLite blocks other writers for seconds
+MINUTE_MS = 60_000
 SESSION_KEPT_MS = 86_400_000  # longer than any session can be used
 
 
@@ -83,6 +83,38 @@ def lock_unneeded(conn: sa.Connection, ids: Collection[int]) -> set[int]:
     return set(conn.execute(_UNNEEDED, {"ids": sorted(ids)}).scalars())
 
 
+def _oldest(state: RunState) -> sa.Select[tuple[int, int, int]]:
+    """The oldest of a state, which is one range of the index."""
+    return (
+        sa.select(run.c.id, run.c.log_lines, run.c.scheduled_at)
+        .where(listed_as(state), run.c.scheduled_at < sa.bindparam("until"), NOT_NEEDED)
+        .order_by(run.c.scheduled_at)
+        .limit(sa.bindparam("most"))
+    )
+
+
+_OF_EACH_STATE = sa.union_all(
+    *(sa.select(_oldest(state).subquery()) for state in sorted(FINAL))
+).subquery()
+_OLDEST = (
+    sa.select(_OF_EACH_STATE).order_by(_OF_EACH_STATE.c.scheduled_at).limit(sa.bindparam("most"))
+)
+# What has more rows than other runs do, which few have.
+_SPECIAL = sa.select(run.c.id, run.c.job_id, run.c.job_revision, run.c.shard_index).where(
+    among(run.c.id, "ids"), sa.or_(run.c.job_revision < 0, run.c.shard_index == WORKFLOW)
+)
+_DELETIONS = [
+    sa.delete(column.table).where(among(column, "ids"))
+    for column in (
+        run_log.c.run_id,
+        run_attempt.c.run_id,
+        run_checkpoint.c.run_id,
+        run_retry.c.run_id,  # links that lead to a deleted run stay, and say how it ended
+        run.c.id,
+    )
+]
+
+
 def remove_old_runs(conn: sa.Connection, *, older_than_ms: int, limit: int) -> int:
     """Delete ended runs scheduled longer ago, with all that belongs to them; returns how many.
 
@@ -91,26 +123,17 @@ def remove_old_runs(conn: sa.Connection, *, older_than_ms: int, limit: int) -> i
     Fewer than `limit` when their logs are long, but one at least.
     """
     until = now_ms(conn) - older_than_ms
-    found: list[tuple[int, int]] = []  # id, lines of its log
-    for state in sorted(FINAL):  # each state is one range of the index
-        rows = conn.execute(
-            sa.select(run.c.id, run.c.log_lines)
-            .where(listed_as(state), run.c.scheduled_at < until, NOT_NEEDED)
-            .order_by(run.c.scheduled_at)
-            .limit(limit - len(found))
-        )
-        found += [(row.id, row.log_lines) for row in rows]
-        if len(found) == limit:
-            break
-    so_far = itertools.accumulate(lines for _, lines in found)
+    found = conn.execute(_OLDEST, {"until": until, "most": limit}).all()
+    so_far = itertools.accumulate(row.log_lines for row in found)
     ids = [
-        run_id
-        for place, ((run_id, _), lines) in enumerate(zip(found, so_far, strict=True))
+        row.id
+        for place, (row, lines) in enumerate(zip(found, so_far, strict=True))
         if lines <= LINES_PER_BATCH or place == 0
     ]
     unneeded = lock_unneeded(conn, ids)
     if unneeded:
-        keep_retained(conn, kept_from=until)
+        # Ahead by a part of a minute, so that not every batch has to write it.
+        keep_retained(conn, kept_from=-(-until // MINUTE_MS) * MINUTE_MS)
     delete_runs(conn, sorted(unneeded))
     return len(unneeded)
 
@@ -118,12 +141,13 @@ def remove_old_runs(conn: sa.Connection, *, older_than_ms: int, limit: int) -> i
 def delete_runs(conn: sa.Connection, ids: Sequence[int]) -> None:
     """Delete ended runs with all that belongs to them; the runs of their steps stay."""
     if ids:
-        delete_tries(conn, ids)
-        for table in (run_log, run_attempt, run_checkpoint):
-            conn.execute(sa.delete(table).where(table.c.run_id.in_(ids)))
-        forget_retries(conn, ids)
-        delete_steps(conn, ids)
-        conn.execute(sa.delete(run).where(run.c.id.in_(ids)))
+        special = conn.execute(_SPECIAL, {"ids": ids}).all()
+        delete_tries(conn, [row for row in special if row.job_revision < 0])
+        workflow_ids = [row.id for row in special if row.shard_index == WORKFLOW]
+        if workflow_ids:
+            delete_steps(conn, workflow_ids)
+        for statement in _DELETIONS:
+            conn.execute(statement, {"ids": ids})
 
 
 def remove_ended_nodes(conn: sa.Connection, *, older_than_ms: int, limit: int) -> int:

@@ -123,11 +123,6 @@ def note_ends(conn: sa.Connection, moves: Iterable[Move]) -> None:
         _make_fires_good(conn, each)
 
 
-def forget_retries(conn: sa.Connection, run_ids: Sequence[int]) -> None:
-    """Delete the links of runs that are deleted; those that lead to one say how it ended."""
-    conn.execute(sa.delete(run_retry).where(run_retry.c.run_id.in_(run_ids)))
-
-
 def _make_fires_good(conn: sa.Connection, retry: Run) -> None:
     """A whole fire whose failed shards were all done again, one by one, was done, too."""
     fire_ids = list(
