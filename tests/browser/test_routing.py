@@ -30,11 +30,17 @@ def test_a_job_is_routed_by_names_and_labels(
     expect(page.get_by_label("Parameter that decides")).to_be_hidden()
 
     page.get_by_label(re.compile(r"^\s*Failover")).check()
-    nodes.fill("ml-b*\nml-a1")
+    with page.expect_request("**/jobs/nodes?*") as asked:
+        nodes.fill("ml-b*\nml-a1")
+    assert "x-automatic" not in asked.value.headers
     expect(now).to_contain_text("2 of 2 live nodes match now, in this order: ml-b1 → ml-a1")
     now.get_by_role("button", name="zone=us").click()
     expect(now).to_contain_text("1 of 2 live nodes match now, in this order: ml-b1")
     expect(now).to_contain_text("Cordoned or shutting down: ml-b1")
+    # What follows the nodes is no sign that somebody is there.
+    with page.expect_request("**/jobs/nodes?*") as asked:
+        page.evaluate("document.body.dispatchEvent(new CustomEvent('live:nodes-calm'))")
+    assert asked.value.headers["x-automatic"] == "yes"
 
     selector = page.get_by_label("Only nodes with these labels")
     selector.fill("zone=us gpu")

@@ -28,6 +28,8 @@ from tickwheel_admin.store.jobs.scripts import remove_unused_sources
 from tickwheel_admin.store.runs.errors import remove_unused_errors
 from tickwheel_admin.store.runs.events.feed import number_events, remove_old_events
 from tickwheel_admin.store.runs.retention import (
+    REST_FACTOR,
+    RUNS_PER_BATCH,
     remove_ended_nodes,
     remove_old_runs,
     remove_stale_sessions,
@@ -42,8 +44,6 @@ from tickwheel_admin.store.users.grants import remove_orphan_grants
 log = structlog.get_logger(__name__)
 
 DAY_MS = 86_400_000
-RUNS_PER_BATCH = 200  # small, so that no lock is held for long
-REST_FACTOR = 2  # a batch of runs is followed by a rest so many times as long
 ENDED_NODES_PER_BATCH = 500
 NODES_PER_BATCH = 20  # each has a row for every job that counted its uses
 NODE_DAYS = 7  # how long the console shows a node that ended
@@ -118,11 +118,7 @@ class Cleaner(Loop):
         return ROWS_PER_BATCH in (unaudited, unalarmed, unspanned) or forgotten == NODES_PER_BATCH
 
     async def _remove_runs(self, kept_ms: int) -> int:
-        """One batch; the next pass begins after a rest if there may be more.
-
-        Without rests, fires that are due meanwhile would be several times as late: each waits for
-        the database, and for SQLite's one writer.
-        """
+        """One batch; the next pass begins after a rest if there may be more."""
         clock = asyncio.get_running_loop().time
         began = clock()
         removed = await self._store.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,10 +26,12 @@ from tickwheel_admin.store.runs.purge import (
     find_purgeable,
     purge_runs,
 )
+from tickwheel_admin.store.runs.retention import REST_FACTOR, RUNS_PER_BATCH
 
 MAX_OLDER_THAN_SECONDS = 3_155_760_000  # a hundred years
 MAX_KEEP_NEWEST = 10_000
 PREVIEW_STEPS = 20
+ROWS_PER_PREVIEW_STEP = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +91,9 @@ class Purge:
             place: PurgePosition | None = PurgePosition()
             runs = 0
             for _ in range(PREVIEW_STEPS):
-                found = find_purgeable(conn, wanted, place or PurgePosition())
+                found = find_purgeable(
+                    conn, wanted, place or PurgePosition(), rows=ROWS_PER_PREVIEW_STEP
+                )
                 runs += len(found.runs)
                 place = found.next
                 if place is None or runs >= MAX_COUNTED:
@@ -107,7 +112,8 @@ class Purge:
         keep_newest: int | None = None,
         cursor: str | None = None,
     ) -> Purged:
-        """Delete some of the runs; repeat with the cursor of the answer until there is none.
+        """Delete some of the runs, and rest; repeat with the cursor of the answer until there is
+        none.
 
         Args:
             executor_id: of this executor only.
@@ -127,11 +133,17 @@ class Purge:
 
         def purge(conn: sa.Connection) -> tuple[int, PurgePosition | None]:
             _require(conn, actor, wish)
-            found = find_purgeable(conn, wish.wanted(now_ms(conn)), place or PurgePosition())
+            wanted = wish.wanted(now_ms(conn))
+            found = find_purgeable(conn, wanted, place or PurgePosition(), rows=RUNS_PER_BATCH)
             return purge_runs(conn, found.runs), found.next
 
+        clock = asyncio.get_running_loop().time
+        began = clock()
         deleted, behind = await self._store.run(purge)
         self._events.publish(RUNS)
+        if behind is not None:
+            # Here, for the next step is asked for at once.
+            await asyncio.sleep(REST_FACTOR * (clock() - began))
         return Purged(deleted=deleted, next=None if behind is None else encode_cursor(behind))
 
     async def _begin(self, actor: Actor, wish: _Wish) -> None:

@@ -18,13 +18,13 @@ from tickwheel_admin.domain.runs.run import FINAL, WHOLE_FIRE
 from tickwheel_admin.store.database.index_hints import reading
 from tickwheel_admin.store.database.tables import job, run
 from tickwheel_admin.store.runs.pages import RunPosition
-from tickwheel_admin.store.runs.retention import delete_runs, lock_unneeded
+from tickwheel_admin.store.runs.retention import RUNS_PER_BATCH, delete_runs, lock_unneeded
 from tickwheel_admin.store.self_audit.periods import keep_purged
 
-ROWS_PER_STEP = 1_000  # runs, with their shards
 LINES_PER_ROW = 100  # lines of log that count as one more row
 SCANNED_PER_STEP = 5_000  # entries looked at for one step
 COUNTED_PER_STEP = 20_000  # entries, shards among them, counted for the newest runs that stay
+COUNTED_PER_READ = 1_000
 JOBS_PER_STEP = 200
 KEPT_MS = 60_000  # runs newer than this are kept
 
@@ -69,11 +69,18 @@ class PurgeStep:
     next: PurgePosition | None  # None: this was the last step
 
 
-def find_purgeable(conn: sa.Connection, wanted: PurgeScope, place: PurgePosition) -> PurgeStep:
-    """Ended runs from a place on, as many as one step deletes; read without a lock."""
+def find_purgeable(
+    conn: sa.Connection, wanted: PurgeScope, place: PurgePosition, *, rows: int = RUNS_PER_BATCH
+) -> PurgeStep:
+    """Ended runs from a place on, as many as one step deletes; read without a lock.
+
+    Args:
+        rows: runs, with their shards.
+    """
+    step = _Step(conn, wanted, place, rows)
     if wanted.job_id is None and wanted.executor_id is None and wanted.keep_newest is None:
-        return _Step(conn, wanted, place).through_all()
-    return _Step(conn, wanted, place).job_by_job()
+        return step.through_all()
+    return step.job_by_job()
 
 
 def purge_runs(conn: sa.Connection, run_ids: Sequence[int]) -> int:
@@ -115,13 +122,15 @@ def purge_runs(conn: sa.Connection, run_ids: Sequence[int]) -> int:
 class _Step:
     """One look for runs, until there are enough of them or enough was looked at."""
 
-    def __init__(self, conn: sa.Connection, wanted: PurgeScope, place: PurgePosition) -> None:
+    def __init__(
+        self, conn: sa.Connection, wanted: PurgeScope, place: PurgePosition, rows: int
+    ) -> None:
         self._conn = conn
         self._wanted = wanted
         self._place = place
         self._until = RunPosition(scheduled_at=wanted.until, id=0)
         self._found: list[int] = []
-        self._rows_left = ROWS_PER_STEP
+        self._rows_left = self._rows_per_read = rows
         self._entries_left = SCANNED_PER_STEP
         self._counts_left = COUNTED_PER_STEP
         self._last_job: int | None = None  # that was listed; None: there are no more
@@ -189,7 +198,7 @@ class _Step:
             return True
         before, stay = self._place.counted_to or _END, self._place.stay
         while self._counts_left > 0:
-            size = min(self._counts_left, ROWS_PER_STEP)
+            size = min(self._counts_left, COUNTED_PER_READ)
             rows = self._conn.execute(_newest_first(job_id, before).limit(size)).all()
             self._counts_left -= len(rows) + 1
             for row in rows:
@@ -209,7 +218,7 @@ class _Step:
         while True:
             if self._entries_left <= 0 or self._rows_left <= 0:
                 return False
-            size = min(self._entries_left, ROWS_PER_STEP)
+            size = min(self._entries_left, self._rows_per_read)
             rows = self._conn.execute(
                 _entries(self._place.after, bound, job_id=job_id).limit(size)
             ).all()

@@ -27,6 +27,11 @@ from tickwheel_admin.store.jobs.revisions import delete_tries
 from tickwheel_admin.store.self_audit.periods import keep_retained
 from tickwheel_admin.store.workflows.steps import delete_steps
 
+# Whoever deletes very many runs does it in batches of so many, and rests after each for a multiple
+# of the time that it took. Otherwise fires that are due meanwhile would be several times as late:
+# each waits for the database, and for SQLite's one writer.
+RUNS_PER_BATCH = 200
+REST_FACTOR = 2
 LINES_PER_BATCH = 200_000  # of logs: otherwise SQLite blocks other writers for seconds
 MINUTE_MS = 60_000
 SESSION_KEPT_MS = 86_400_000  # longer than any session can be used

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -117,9 +118,10 @@ class Ledger:
 async def test_exactly_what_a_rule_names_goes_with_all_that_belongs_to_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steps = {"ROWS_PER_STEP": 9, "SCANNED_PER_STEP": 25, "COUNTED_PER_STEP": 7, "JOBS_PER_STEP": 2}
-    for name, value in steps.items():
-        monkeypatch.setattr(purging, name, value)
+    for name, value in {"SCANNED": 25, "COUNTED": 7, "JOBS": 2}.items():
+        monkeypatch.setattr(purging, f"{name}_PER_STEP", value)
+    for name in ("RUNS_PER_BATCH", "ROWS_PER_PREVIEW_STEP"):
+        monkeypatch.setattr(purge, name, 9)
     monkeypatch.setattr(purge, "PREVIEW_STEPS", 1_000)
     billing, other = await world.executor(), await world.executor("other")
     jobs = {
@@ -153,6 +155,28 @@ async def test_exactly_what_a_rule_names_goes_with_all_that_belongs_to_it(
             assert left == set(ledger.runs), (rule, table.name)
         assert {row.id for row in world.rows(sa.select(RUN.c.id))} == set(ledger.runs), rule
     assert {row["state"] for row in ledger.runs.values()} >= set(NOT_ENDED)
+
+
+async def test_each_step_but_the_last_rests_so_that_others_get_their_turn(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, rests = 100.0, []
+
+    def time() -> float:
+        nonlocal now
+        now += 0.5
+        return now
+
+    async def sleep(seconds: float) -> None:
+        rests.append(seconds)
+
+    loop = SimpleNamespace(time=time)
+    stand_in = SimpleNamespace(get_running_loop=lambda: loop, sleep=sleep)
+    monkeypatch.setattr(purge, "asyncio", stand_in)
+    monkeypatch.setattr(purge, "RUNS_PER_BATCH", 10)
+    world.add_runs({"scheduled_at": world.now - DAY + n, "state": "failed"} for n in range(25))
+    assert await purge_all(world, older_than_seconds=0) == 25
+    assert rests == [purge.REST_FACTOR * 0.5] * 2
 
 
 async def test_a_fire_with_a_live_shard_stays_even_when_it_looks_ended(world: World) -> None:

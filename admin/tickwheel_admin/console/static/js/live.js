@@ -37,8 +37,10 @@ for (const topic of TOPICS) {
 // Not by `hx-headers`: what is within a live part would send them too.
 document.body.addEventListener('htmx:configRequest', ({detail}) => {
   const {block, same} = detail.elt.dataset;
+  const by = detail.triggeringEvent?.type ?? '';
+  if (block || by.startsWith('live:')) detail.headers['X-Automatic'] = 'yes';
   if (!block) return;
-  Object.assign(detail.headers, {'X-Block': block, 'X-Automatic': 'yes'});
+  detail.headers['X-Block'] = block;
   if (same) detail.headers['X-Same'] = same;
 });
 
