@@ -32,7 +32,7 @@ from tickwheel_admin.store.workflows.steps import delete_steps
 # each waits for the database, and for SQLite's one writer.
 RUNS_PER_BATCH = 200
 REST_FACTOR = 2
-LINES_PER_BATCH = 200_000  # of logs: otherwise SQLite blocks other writers for seconds
+LINES_PER_BATCH = 20_000  # of logs, which take as long as 200 runs do
 MINUTE_MS = 60_000
 SESSION_KEPT_MS = 86_400_000  # longer than any session can be used
 
