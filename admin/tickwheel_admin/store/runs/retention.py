@@ -102,7 +102,9 @@ _OF_EACH_STATE = sa.union_all(
     *(sa.select(_oldest(state).subquery()) for state in sorted(FINAL))
 ).subquery()
 _OLDEST = (
-    sa.select(_OF_EACH_STATE).order_by(_OF_EACH_STATE.c.scheduled_at).limit(sa.bindparam("most"))
+    sa.select(_OF_EACH_STATE)
+    .order_by(_OF_EACH_STATE.c.scheduled_at, _OF_EACH_STATE.c.id)
+    .limit(sa.bindparam("most"))
 )
 # What has more rows than other runs do, which few have.
 _SPECIAL = sa.select(run.c.id, run.c.job_id, run.c.job_revision, run.c.shard_index).where(
