@@ -199,7 +199,7 @@ def claims_ignore_slots() -> None:
     original = router.Router.__init__
 
     def init(self: Any, nodes: Any, **rest: Any) -> None:
-        original(self, [dataclasses.replace(n, in_use=0) for n in nodes], **rest)
+        original(self, [msgspec.structs.replace(n, in_use=0) for n in nodes], **rest)
 
     router.Router.__init__ = init  # type: ignore[method-assign]
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
 LEASE_MS = 15_000  # a node nobody heard from for this long is dead
 CLOSED_LEASE_MS = 5_000  # the lease left when the last socket to it closed
 # So much less than its full lease is a node's lease only where it was shortened: one of several
@@ -33,8 +35,7 @@ class NodeTargets:
     drain: bool | None = False  # to take no new runs; None: nobody knows what it was told
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(msgspec.Struct, frozen=True, kw_only=True):
     """One running process of an executor; a new process start is a new node."""
 
     id: int

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import msgspec
+from msgspec import structs
 
 from tickwheel_admin.domain.calendars.calendar import Calendar
 from tickwheel_admin.domain.forecast.planned import schedule_of
@@ -208,9 +209,9 @@ def _with_node(situation: ForecastSituation, change: NodeChange) -> ForecastSitu
     for node in situation.nodes:
         each = node
         if node.id == change.node_id:
-            each = replace(node, slots=node.slots if change.slots is None else change.slots)
+            each = structs.replace(node, slots=node.slots if change.slots is None else change.slots)
             if change.drain is not None:
-                each = replace(each, draining=change.drain, cordoned=change.drain)
+                each = structs.replace(each, draining=change.drain, cordoned=change.drain)
         nodes.append(each)
     return replace(situation, nodes=tuple(nodes))
 

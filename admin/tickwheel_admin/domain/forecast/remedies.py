@@ -86,7 +86,7 @@ def with_remedy(situation: ForecastSituation, remedy: Remedy) -> ForecastSituati
             return replace(situation, jobs=jobs)
         case RemedyKind.SLOTS:
             nodes = tuple(
-                replace(node, slots=node.slots + remedy.slots)
+                structs.replace(node, slots=node.slots + remedy.slots)
                 if node.executor_id == remedy.executor_id and node.takes_runs
                 else node
                 for node in situation.nodes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,6 +16,7 @@ from tickwheel_admin.domain.executors.node import LEASE_MS, Node, NodeState
 from tickwheel_admin.store.database.batch import insert_rows, insert_values, update_rows
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Repeat
+from tickwheel_admin.store.database.structs import StructReader
 from tickwheel_admin.store.database.tables import node, node_session
 from tickwheel_admin.store.executors.handler_schemas import executors_with_schemas
 from tickwheel_admin.store.executors.node_periods import (
@@ -38,6 +39,12 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(msgspec.json.decode(text, type=list[str]))
 
 
+@lru_cache(maxsize=2_000)
+def _labels(text: str) -> Mapping[str, str]:
+    """Labels from JSON; a node's are read with each claim of its executor."""
+    return msgspec.json.decode(text, type=dict[str, str])
+
+
 def node_from_row(row: Any) -> Node:
     """A domain node from a row with all columns of the table."""
     return Node(
@@ -54,7 +61,7 @@ def node_from_row(row: Any) -> Node:
         weight=row.weight,
         handlers=_names(row.handlers),
         unstoppable=_names(row.unstoppable),
-        labels=msgspec.json.decode(row.labels, type=dict[str, str]),
+        labels=_labels(row.labels),
         sdk=row.sdk,
         address=row.address,
         connected_at=row.connected_at,
@@ -309,17 +316,73 @@ def ended_nodes_with_runs(conn: sa.Connection) -> list[Node]:
     return [node_from_row(row) for row in rows]
 
 
-_LIVE_NODES = SELECTED_NODE.where(
-    node.c.executor_id == sa.bindparam("executor"),
-    node.c.state == NodeState.LIVE.value,
-    node.c.lease_expires_at > sa.bindparam("now"),
-).order_by(node.c.name, node.c.id)
+class _LiveNode(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """As much of the row of a live node as `Node` has."""
+
+    id: int
+    executor_id: int
+    name: str
+    draining: bool | int  # within an array of MariaDB it is a number
+    cordoned: bool | int
+    drain_wanted: bool | int
+    slots: int
+    slots_wanted: int | None
+    in_use: int
+    weight: int
+    handlers: str
+    unstoppable: str
+    labels: str
+    sdk: str
+    address: str
+    connected_at: int
+    lease_expires_at: int
+    full_lease_at: int
+    ended_at: int | None
+
+
+_LIVE = StructReader(_LiveNode, node)
+_LIVE_NODES = (
+    sa.select(*_LIVE.columns)
+    .where(
+        node.c.executor_id == sa.bindparam("executor"),
+        node.c.state == NodeState.LIVE.value,
+        node.c.lease_expires_at > sa.bindparam("now"),
+    )
+    .order_by(node.c.name, node.c.id)
+)
 
 
 def live_nodes(conn: sa.Connection, executor_id: int, *, now: int) -> list[Node]:
-    """Nodes of the executor that may be given runs, by name."""
-    rows = conn.execute(_LIVE_NODES, {"executor": executor_id, "now": now})
-    return [node_from_row(row) for row in rows]
+    """Nodes of the executor that may be given runs, by name.
+
+    Each claim reads all of them, be they a thousand.
+    """
+    rows = _LIVE.read(conn, _LIVE_NODES, {"executor": executor_id, "now": now})
+    return [
+        Node(
+            id=row.id,
+            executor_id=row.executor_id,
+            name=row.name,
+            state=NodeState.LIVE,
+            draining=bool(row.draining),
+            cordoned=bool(row.cordoned),
+            drain_wanted=bool(row.drain_wanted),
+            slots=row.slots,
+            slots_wanted=row.slots_wanted,
+            in_use=row.in_use,
+            weight=row.weight,
+            handlers=_names(row.handlers),
+            unstoppable=_names(row.unstoppable),
+            labels=_labels(row.labels),
+            sdk=row.sdk,
+            address=row.address,
+            connected_at=row.connected_at,
+            lease_expires_at=row.lease_expires_at,
+            full_lease_at=row.full_lease_at,
+            ended_at=row.ended_at,
+        )
+        for row in rows
+    ]
 
 
 def live_nodes_of(
