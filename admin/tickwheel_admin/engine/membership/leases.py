@@ -1,10 +1,10 @@
-"""Renews the lease of this admin and those of the nodes it hears from, in one transaction."""
+"""Renews the lease of this admin and those of the nodes it hears from."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -27,6 +27,10 @@ log = structlog.get_logger(__name__)
 
 STEADY_SECONDS = 15.0  # of renewals without a gap, before this admin may declare anything dead
 MAX_GAP_SECONDS = 6.0  # between two renewals; more means a freeze or an outage
+# Nodes of one transaction, and heartbeats that are acknowledged without a pause: claims wait for
+# the rows of their nodes, and whatever is on its way waits for the loop.
+RENEWED_AT_ONCE = 500
+ACKNOWLEDGED_AT_ONCE = 50
 RENEWALS_TIMED = 15
 RENEWALS_PER_LEASE = 8
 MAX_STEP_SECONDS = 2.0  # of database time against our own; more means a clock was set
@@ -80,9 +84,7 @@ class Leases(Loop):
         # However long this pass takes: heartbeats are acknowledged by the next one.
         self.aim_at(asked_at + self.interval_seconds)
         try:
-            renewed = await self._store.run(
-                _renew, self._admin_id, heard, set(tokens.values()), self._status()
-            )
+            renewed = await self._renew(sorted(heard), set(tokens.values()))
         except DatabaseUnavailable:
             self._steady_since = None
             raise
@@ -100,7 +102,9 @@ class Leases(Loop):
             log.warning("admin.evicted")
             live = set()  # our sessions were deleted with our row: every node must say hello again
             await self._enter()
-        self._links.acknowledge({node_id: heard[node_id] for node_id in sorted(live)})
+        for some in _parts(sorted(live), ACKNOWLEDGED_AT_ONCE):
+            self._links.acknowledge({node_id: heard[node_id] for node_id in some})
+            await asyncio.sleep(0)
         for node_id in sorted(heard.keys() - live):
             # It was declared dead meanwhile: only a new hello brings it back.
             self._links.disconnect(node_id, "lease over")
@@ -110,6 +114,16 @@ class Leases(Loop):
                 log.warning("node.token_revoked", node_id=node_id)
                 self._links.disconnect(node_id, "the executor token was revoked")
         return False
+
+    async def _renew(self, node_ids: Sequence[int], token_hashes: Collection[str]) -> _Renewal:
+        first, *others = _parts(node_ids, RENEWED_AT_ONCE)
+        renewed = await self._store.run(_renew, self._admin_id, first, token_hashes, self._status())
+        if renewed.move is None and renewed.known:
+            for some in others:
+                renewed.targets.update(
+                    await self._store.run(renew_leases, some, admin_id=self._admin_id)
+                )
+        return renewed
 
     @property
     def renewal_ms(self) -> int | None:
@@ -158,6 +172,11 @@ class Leases(Loop):
         self._offsets.append(offset)
         self._renewed_at, self._database_at = asked_at, database_at
         self.clock_offset_ms = database_at - self._wall_clock()
+
+
+def _parts(node_ids: Sequence[int], size: int) -> list[Sequence[int]]:
+    """All of them, so many at a time; one part at least, be it empty."""
+    return [node_ids[start : start + size] for start in range(0, max(len(node_ids), 1), size)]
 
 
 def clock_is_steady(conn: sa.Connection, expected_ms: int | None) -> bool:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from tests.admin.kit.engine import Admin, new_executor_id
 from tickwheel_admin.cli.serve import allow_sockets
 from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS, LEASE_MS
+from tickwheel_admin.engine.membership import leases
 from tickwheel_admin.engine.membership.membership import NODES_PER_BATCH
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.clock import now_ms
@@ -200,6 +201,35 @@ async def test_a_crowd_parts_in_few_transactions(
     assert sum(batches) == 39
     assert len(batches) <= 2
     assert await sessions_of(database, admin) == {}
+
+
+async def test_leases_of_a_crowd_are_renewed_a_part_at_a_time(
+    admin: Admin, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise claims wait until the rows of all nodes are written."""
+    here = [await admin.add_node(new_executor_id(), name=f"node-{n}") for n in range(5)]
+    expired = {each.node_id for each in here}
+    ended = sa.update(node).where(node.c.id.in_(expired)).values(lease_expires_at=1)
+    await database.run(lambda conn: conn.execute(ended).close())
+    renewed: list[list[int]] = []
+    acknowledged: list[list[int]] = []
+
+    def counted(conn: sa.Connection, ids: list[int], *, admin_id: int) -> Any:
+        renewed.append(list(ids))
+        return renew_leases(conn, ids, admin_id=admin_id)
+
+    monkeypatch.setattr(leases, "renew_leases", counted)
+    monkeypatch.setattr(leases, "RENEWED_AT_ONCE", 2)
+    monkeypatch.setattr(leases, "ACKNOWLEDGED_AT_ONCE", 3)
+    monkeypatch.setattr(admin.links, "acknowledge", lambda some: acknowledged.append(list(some)))
+    await admin.engine.leases.run_once()
+    now = await database.read(now_ms)
+    ids = sorted(expired)
+    assert renewed == [ids[:2], ids[2:4], ids[4:]]
+    assert acknowledged == [ids[:3], ids[3:]]
+    later = sa.select(node.c.lease_expires_at).where(node.c.id.in_(expired))
+    rows = await database.read(lambda conn: conn.execute(later).scalars().all())
+    assert all(at > now for at in rows)
 
 
 async def test_tokens_that_open_nothing_are_left_out(database: Database) -> None:
