@@ -12,7 +12,12 @@ from tests.bench.scenarios.console import console_figures
 from tests.bench.scenarios.crowd import crowd
 from tests.bench.scenarios.flood import alarms_flood, flood
 from tests.bench.scenarios.forecast.what_if import what_if
-from tests.bench.scenarios.growth import growth_of_nodes, growth_of_old_runs, growth_of_triggers
+from tests.bench.scenarios.growth import (
+    growth_of_nodes,
+    growth_of_old_runs,
+    growth_of_triggers,
+    steady_on_nodes,
+)
 from tests.bench.scenarios.herd import herd, overdue
 from tests.bench.scenarios.idle import idle
 from tests.bench.scenarios.log_lines import log_lines
@@ -135,6 +140,16 @@ MEASUREMENTS = (
         quick=Amount(15, {"fires_per_second": 2_000, "seconds": 5}),
         usual=Amount(30, {"fires_per_second": 2_000, "seconds": 20}),
         full=Amount(130, {"fires_per_second": 2_000, "seconds": 120}),
+    ),
+    Measurement(
+        name="steady_nodes",
+        what="200 fires a second over 1,000 simulated nodes: lateness",
+        where=Where.DATABASE,
+        measure=steady_on_nodes,
+        quick=Amount(15, {"nodes": 100, "slots": 4, "fires_per_second": 200, "seconds": 5}),
+        usual=Amount(40, {"nodes": 1_000, "slots": 4, "fires_per_second": 200, "seconds": 20}),
+        full=Amount(140, {"nodes": 1_000, "slots": 4, "fires_per_second": 200, "seconds": 120}),
+        not_on=(MYSQLCLIENT,),
     ),
     Measurement(
         name="herd",

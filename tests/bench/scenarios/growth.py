@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from tests.bench.scenarios.flood import Flood, cpu_of, flood, rate_of
+from tests.bench.scenarios.steady import Steady, steady
 from tests.bench.testbed.bed import NODES, Bed, made
 from tests.bench.testbed.many_triggers import DAY_MS, add_triggers
 from tests.bench.testbed.old_runs import add_old_runs
@@ -50,6 +51,15 @@ def growth_of_triggers(kind: str, *, sizes: Sequence[int], runs: int, repeats: i
 def growth_of_nodes(kind: str, *, sizes: Sequence[int], runs: int, repeats: int) -> Growth:
     """Floods spread over so many simulated nodes, which have as many slots in all."""
     return _steps(kind, _other_nodes, sizes=sizes, runs=runs, repeats=repeats, nodes=0)
+
+
+def steady_on_nodes(
+    kind: str, *, nodes: int, slots: int, fires_per_second: int, seconds: int
+) -> Steady:
+    """How late fires are that are spread over so many simulated nodes of one executor."""
+    with made(kind, nodes=0) as bed, _serving(bed.cluster, nodes=nodes, slots=slots):
+        bed.wait_until_calm()
+        return steady(bed, fires_per_second=fires_per_second, seconds=seconds)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import asyncio
 import sqlalchemy as sa
 import structlog
 
+from tickwheel_admin.domain.settings import InstallationSettings
 from tickwheel_admin.engine.loop import Loop
 from tickwheel_admin.store.alarms.alarms import remove_old_alarms
 from tickwheel_admin.store.alarms.deliveries import remove_old_notifications
@@ -67,14 +68,21 @@ class Cleaner(Loop):
         self._retention_days = retention_days
         self._untold = 0  # runs that were deleted, of which no line of the log tells yet
         self._tell_at = 0.0  # event loop time; not before, while more are deleted
+        self._others_at = 0.0  # event loop time; the same of all else that is deleted
         self._errors_after = 0  # how far the texts of errors have been checked
         self._sources_after = ""  # the same of sources of scripts
 
     async def run_once(self) -> bool:
         settings = await self._store.read(read_settings)
         kept_ms = (settings.retention_days or self._retention_days) * DAY_MS
-        if await self._remove_runs(kept_ms):
-            return False  # but soon
+        removed, now = await self._remove_runs(kept_ms), asyncio.get_running_loop().time()
+        if removed and now < self._others_at:
+            return False  # the next pass comes soon
+        self._others_at = now + self.interval_seconds
+        return await self._remove_others(settings, kept_ms) and not removed
+
+    async def _remove_others(self, settings: InstallationSettings, kept_ms: int) -> bool:
+        """All but runs, once a minute also while those take longer; whether there may be more."""
         await self._store.run(
             remove_ended_nodes, older_than_ms=NODE_DAYS * DAY_MS, limit=ENDED_NODES_PER_BATCH
         )

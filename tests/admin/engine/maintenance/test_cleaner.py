@@ -96,6 +96,27 @@ async def test_one_line_of_the_log_tells_of_all_runs_of_a_minute(
     assert told == [2 * RUNS_PER_BATCH]
 
 
+async def test_a_long_retention_holds_up_nothing_else(
+    world: World, store: SlowStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleaner = Cleaner(store, retention_days=30)
+    others: list[float] = []
+
+    async def remove(*_: object) -> bool:
+        others.append(store.now)
+        return True
+
+    monkeypatch.setattr(cleaner, "_remove_others", remove)
+    assert not await cleaner.run_once()  # nothing follows at once while runs are deleted
+    assert not await cleaner.run_once()
+    assert len(others) == 1
+    store.now += cleaner.interval_seconds
+    assert not await cleaner.run_once()
+    assert len(others) == 2
+    assert await cleaner.run_once()  # no old runs are left
+    assert len(others) == 3
+
+
 async def test_since_when_runs_are_kept_is_written_once_a_minute(world: World) -> None:
     """And never too early: the audit would call runs missing that were deleted."""
 
