@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,10 @@ TRIGGERS_PER_BATCH = 500
 TRIGGERS_PER_LOOK = 1_000  # while fewer are due, the buckets need not be looked at one by one
 # Commits cost more than fires while few are due; an admin that freezes holds up these buckets only.
 BUCKETS_PER_BATCH = 4
+# While more fires are planned in a pass than these, the next one comes sooner: those that are due
+# meanwhile wait for the database, and for their turn, until a pass is over.
+FIRES_PER_PASS = 200
+LEAST_SECONDS = 0.2  # of a pause
 # For overdue triggers, between two looks at those on time, which are planned AHEAD_MS ahead.
 OVERDUE_SLICE_SECONDS = 0.7
 
@@ -90,12 +95,17 @@ class Planner(Loop):
         self._configs = configs
         self._calendars = calendars or CalendarCache()
         self._pace = pace or CatchUpPace()
+        self._asked_at = -math.inf  # event loop time of the last pass
 
     async def run_once(self) -> bool:
+        asked_at = asyncio.get_running_loop().time()
         look = await self._store.read(self._look)
         written = [await self._write(batch) for batch in _batches(look.soonest, self._random)]
         if any(written):
             self._events.publish(QUEUED)
+        pause = self._pause(len(look.soonest), asked_at)
+        if pause < self.interval_seconds:
+            self.aim_at(asyncio.get_running_loop().time() + pause)
         more = False
         rotated = _rotated(look.buckets, self._random)
         if len(look.soonest) == TRIGGERS_PER_LOOK:
@@ -103,6 +113,14 @@ class Planner(Loop):
                 more = await self._plan_bucket(bucket_id, overdue=False) or more
         overdue = [each for each, late_ms in rotated if late_ms >= MISFIRE_THRESHOLD_MS]
         return await self._plan_overdue(overdue) or more
+
+    def _pause(self, fires: int, now: float) -> float:
+        """Seconds in which about `FIRES_PER_PASS` become due, if they do as since the last pass."""
+        since, self._asked_at = now - self._asked_at, now
+        if not fires:
+            return self.interval_seconds
+        seconds = since * FIRES_PER_PASS / fires
+        return min(max(seconds, LEAST_SECONDS), self.interval_seconds)
 
     async def _plan_overdue(self, buckets: list[int]) -> bool:
         """Plan overdue triggers for a slice of time, so that those on time are not delayed.

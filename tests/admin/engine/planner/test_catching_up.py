@@ -72,6 +72,15 @@ def test_it_slows_down_while_fires_on_time_are_late_and_recovers(late_ms: int | 
     assert planned(pace, range(60, 70)) == pytest.approx(10 * MOST_PER_SECOND, abs=50)
 
 
+async def test_many_fires_are_planned_a_few_at_a_time(database: Database) -> None:
+    """Those that are due meanwhile wait for a pass, and for as long as it takes."""
+    planner = Admin(database).engine.planner
+    usual = planner.interval_seconds
+    passes = [(0, 100.0), (50, 100.5), (250, 101.0), (500, 101.5), (5_000, 101.8), (0, 102.0)]
+    pauses = [planner._pause(fires, at) for fires, at in passes]
+    assert pauses == pytest.approx([usual, usual, 0.4, 0.2, 0.2, usual])
+
+
 async def test_the_planner_comes_back_for_what_its_pace_left(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
