@@ -54,10 +54,10 @@ PEOPLES_THREADS = 4  # for what people and programs read and change; the engine 
 # A thread that computes is asked so often to let others go on. The loop waits for so long each time
 # that it comes back from a socket while somebody's page is computed.
 SWITCH_SECONDS = 0.001
-# After so many collections of younger objects, all are gone through; Python's own number is 10.
-# Nothing goes on meanwhile: with 1,000 connected nodes it took 60 ms, more than once in two
-# seconds, and found nothing.
-RARER_FULL_COLLECTIONS = 100
+# The garbage collector goes through all objects once in so many collections of younger ones;
+# Python's own number is 10. Nothing goes on meanwhile: with 1,000 connected nodes it took 60 ms,
+# more than once in two seconds, and found nothing.
+COLLECTIONS_PER_FULL_ONE = 100
 
 
 def register(subparsers: Subparsers) -> None:
@@ -140,7 +140,7 @@ async def _run(
         gc.collect()
         gc.freeze()
         young, middle, _ = gc.get_threshold()
-        gc.set_threshold(young, middle, RARER_FULL_COLLECTIONS)
+        gc.set_threshold(young, middle, COLLECTIONS_PER_FULL_ONE)
         if password is not None:
             _print_password(config, password)
 

@@ -29,11 +29,11 @@ from tickwheel_admin.store.jobs.scripts import remove_unused_sources
 from tickwheel_admin.store.runs.errors import remove_unused_errors
 from tickwheel_admin.store.runs.events.feed import number_events, remove_old_events
 from tickwheel_admin.store.runs.retention import (
-    REST_FACTOR,
     RUNS_PER_BATCH,
     remove_ended_nodes,
     remove_old_runs,
     remove_stale_sessions,
+    rest_after,
 )
 from tickwheel_admin.store.runs.spans import remove_old_spans
 from tickwheel_admin.store.self_audit.periods import REMEMBERED_MS
@@ -136,7 +136,7 @@ class Cleaner(Loop):
         self._untold += removed
         if removed:
             # Also after a smaller batch: the logs of further ones may have been too long for it.
-            self.aim_at(ended + REST_FACTOR * (ended - began))
+            self.aim_at(ended + rest_after(ended - began))
         if self._untold and (not removed or ended >= self._tell_at):
             log.info("run.pruned", runs=self._untold)
             self._untold, self._tell_at = 0, ended + self.interval_seconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import sqlalchemy as sa
@@ -84,7 +84,7 @@ class Leases(Loop):
         # However long this pass takes: heartbeats are acknowledged by the next one.
         self.aim_at(asked_at + self.interval_seconds)
         try:
-            renewed = await self._renew(sorted(heard), set(tokens.values()))
+            renewed = await self._renew_all(sorted(heard), set(tokens.values()))
         except DatabaseUnavailable:
             self._steady_since = None
             raise
@@ -115,15 +115,23 @@ class Leases(Loop):
                 self._links.disconnect(node_id, "the executor token was revoked")
         return False
 
-    async def _renew(self, node_ids: Sequence[int], token_hashes: Collection[str]) -> _Renewal:
+    async def _renew_all(self, node_ids: Sequence[int], token_hashes: Collection[str]) -> _Renewal:
+        """A part of the nodes at a time, each as if it were all: nothing is renewed any more once
+        the installation is moved, or this admin was declared dead.
+        """
         first, *others = _parts(node_ids, RENEWED_AT_ONCE)
-        renewed = await self._store.run(_renew, self._admin_id, first, token_hashes, self._status())
-        if renewed.move is None and renewed.known:
-            for some in others:
-                renewed.targets.update(
-                    await self._store.run(renew_leases, some, admin_id=self._admin_id)
-                )
+        renewed = await self._renew(first, token_hashes)
+        for some in others:
+            if renewed.move is not None or not renewed.known:
+                break
+            more = await self._renew(some, token_hashes)
+            renewed = replace(
+                more, targets=renewed.targets | more.targets, database_at=renewed.database_at
+            )
         return renewed
+
+    async def _renew(self, node_ids: Sequence[int], token_hashes: Collection[str]) -> _Renewal:
+        return await self._store.run(_renew, self._admin_id, node_ids, token_hashes, self._status())
 
     @property
     def renewal_ms(self) -> int | None:
@@ -198,7 +206,7 @@ class _Renewal:
     admins: list[str]  # base URLs of all live ones
     targets: dict[int, NodeTargets]  # of the nodes whose leases were renewed
     valid_tokens: set[str]
-    database_at: int
+    database_at: int  # of the first part, which `asked_at` is compared with
 
 
 def _renew(

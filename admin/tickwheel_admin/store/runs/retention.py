@@ -27,11 +27,9 @@ from tickwheel_admin.store.jobs.revisions import delete_tries
 from tickwheel_admin.store.self_audit.periods import keep_retained
 from tickwheel_admin.store.workflows.steps import delete_steps
 
-# Whoever deletes very many runs does it in batches of so many, and rests after each for a multiple
-# of the time that it took. Otherwise fires that are due meanwhile would be several times as late:
-# each waits for the database, and for SQLite's one writer.
 RUNS_PER_BATCH = 200
 REST_FACTOR = 2
+LONGEST_REST_SECONDS = 5.0  # a request rests, too, and whoever waits for it does not for ever
 LINES_PER_BATCH = 20_000  # of logs, which take as long as 200 runs do
 MINUTE_MS = 60_000
 SESSION_KEPT_MS = 86_400_000  # longer than any session can be used
@@ -40,6 +38,15 @@ SESSION_KEPT_MS = 86_400_000  # longer than any session can be used
 _workflow = run.alias("workflow")
 _retry = run.alias("retry")
 _OPEN_VALUES = sorted(state.value for state in frozenset(RunState) - FINAL)
+
+
+def rest_after(seconds: float) -> float:
+    """How long to rest after a batch that took so long; whoever deletes very many runs does.
+
+    Otherwise fires that are due meanwhile would be several times as late: each waits for the
+    database, and for SQLite's one writer.
+    """
+    return min(REST_FACTOR * seconds, LONGEST_REST_SECONDS)
 
 
 def _has_open_retry(run_id: sa.ColumnElement[int | None]) -> sa.ColumnElement[bool]:

@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 from tests.admin.kit.clock import Clock
 from tests.admin.kit.services import World
 from tickwheel_admin.engine.maintenance import cleaner as module
-from tickwheel_admin.engine.maintenance.cleaner import REST_FACTOR, RUNS_PER_BATCH, Cleaner
+from tickwheel_admin.engine.maintenance.cleaner import Cleaner
 from tickwheel_admin.store.database import tables
-from tickwheel_admin.store.runs.retention import remove_old_runs
+from tickwheel_admin.store.runs.retention import REST_FACTOR, RUNS_PER_BATCH, remove_old_runs
 from tickwheel_admin.store.self_audit.periods import retained_from
 
 DAY, MINUTE = 86_400_000, 60_000

@@ -15,6 +15,7 @@ from tickwheel_admin.cli.serve import allow_sockets
 from tickwheel_admin.domain.executors.node import CLOSED_LEASE_MS, LEASE_MS
 from tickwheel_admin.engine.membership import leases
 from tickwheel_admin.engine.membership.membership import NODES_PER_BATCH
+from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.batch import insert_rows
 from tickwheel_admin.store.database.clock import now_ms
 from tickwheel_admin.store.database.database import Database
@@ -230,6 +231,28 @@ async def test_leases_of_a_crowd_are_renewed_a_part_at_a_time(
     later = sa.select(node.c.lease_expires_at).where(node.c.id.in_(expired))
     rows = await database.read(lambda conn: conn.execute(later).scalars().all())
     assert all(at > now for at in rows)
+
+
+async def test_no_part_is_renewed_any_more_by_an_admin_that_was_declared_dead(
+    admin: Admin, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = [await admin.add_node(new_executor_id(), name=f"node-{n}") for n in range(5)]
+    parts = []
+    acknowledged: list[int] = []
+
+    def declared_dead_meanwhile(conn: sa.Connection, ids: list[int], *, admin_id: int) -> Any:
+        parts.append(ids)
+        gone = sa.delete(tables.admin).where(tables.admin.c.id == admin_id)
+        conn.execute(gone).close()
+        return renew_leases(conn, ids, admin_id=admin_id)
+
+    monkeypatch.setattr(leases, "renew_leases", declared_dead_meanwhile)
+    monkeypatch.setattr(leases, "RENEWED_AT_ONCE", 2)
+    monkeypatch.setattr(admin.links, "acknowledge", acknowledged.extend)
+    await admin.engine.leases.run_once()
+    assert len(parts) == 2  # the second one found that out
+    assert not acknowledged
+    assert {each.node_id for each in here} <= set(admin.links.disconnected)
 
 
 async def test_tokens_that_open_nothing_are_left_out(database: Database) -> None:
