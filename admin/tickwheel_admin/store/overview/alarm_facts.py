@@ -198,7 +198,7 @@ def late_starts(
     due = reading(
         sa.select(run.c.id)
         .where(queued_for(executor_id), run.c.due_at <= now + PUT_OFF_MS)
-        .order_by(run.c.due_at, run.c.id)
+        .order_by(run.c.due_at)
         .limit(LATE_READ),
         run,
         "ix_run_due",

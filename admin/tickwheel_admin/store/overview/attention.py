@@ -426,7 +426,7 @@ def waiting_longest(
             queued_for(executor_id),
             run.c.due_at <= before,
         )
-        .order_by(run.c.due_at, run.c.id)
+        .order_by(run.c.due_at)
         .limit(limit),
         run,
         "ix_run_due",

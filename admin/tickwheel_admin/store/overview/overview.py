@@ -85,7 +85,7 @@ def next_fires(
         sa.select(trigger.c.next_fire_at, trigger.c.job_id, job.c.name, trigger.c.last_fire_at)
         .join(job, job.c.id == trigger.c.job_id)
         .where(trigger.c.next_fire_at >= from_at, trigger.c.next_fire_at < to_at)
-        .order_by(trigger.c.next_fire_at, trigger.c.id)
+        .order_by(trigger.c.next_fire_at)
         .limit(limit)
     )
     if apart_ms is not None:

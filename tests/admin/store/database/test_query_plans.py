@@ -123,6 +123,8 @@ class Query:
     name: str
     call: Callable[[sa.Connection, int], object]
     indexes: tuple[str, ...]
+    # Its first statement reads no more rows than it gives, however many have the same instant.
+    in_order: bool = False
 
 
 def of_runs(
@@ -211,6 +213,7 @@ QUERIES = [
             c, bucket_id=3, after=now - 5_000, until=now, limit=500, paused=[7], now=now
         ),
         ("ix_trigger_to_plan|ix_trigger_next",),
+        in_order=True,
     ),
     Query(
         "overdue triggers of a bucket",
@@ -233,11 +236,13 @@ QUERIES = [
         "claim by priority",
         lambda c, now: due.claimable_runs(c, executor_id=1, now=now, limit=100, oldest_first=False),
         ("ix_run_to_claim",),
+        in_order=True,
     ),
     Query(
         "claim oldest first",
         lambda c, now: due.claimable_runs(c, executor_id=1, now=now, limit=100, oldest_first=True),
         ("ix_run_due",),
+        in_order=True,
     ),
     Query(
         "claim workflows",
@@ -1056,6 +1061,7 @@ QUERIES = [
         "due runs that wait longest",
         lambda c, now: attention.waiting_longest(c, 2, before=now - 30_000, now=now, limit=3),
         ("ix_run_due",),
+        in_order=True,
     ),
     # The overview.
     Query(
@@ -1163,6 +1169,7 @@ QUERIES = [
             c, from_at=now, to_at=now + 3_600_000, scope=None, limit=8
         ),
         ("ix_trigger_next",),
+        in_order=True,
     ),
     # The self-audit.
     Query("triggers to audit", lambda c, now: audited.trigger_ids(c, 100, limit=50), ("primary",)),
@@ -1444,10 +1451,12 @@ def test_every_query_reads_its_index(world: World) -> None:
         found = {name for plan in plans for name in plan.indexes}
         whole = {table for plan in plans for table in plan.scanned} - SMALL
         missing = [names for names in query.indexes if not found.intersection(names.split("|"))]
-        if missing or whole:
+        sorts = query.in_order and plans[0].sorts
+        if missing or whole or sorts:
             shown = "\n".join(plan.text for plan in plans)
             problems.append(
-                f"{query.name}: without {missing}, reads {sorted(whole)} whole\n{shown}"
+                f"{query.name}: without {missing}, reads {sorted(whole)} whole"
+                f"{', sorts' * sorts}\n{shown}"
             )
     assert not problems, "\n\n".join(problems)
 
@@ -1457,6 +1466,12 @@ def test_a_plan_without_an_index_is_noticed(world: World) -> None:
         world, lambda conn: conn.execute(sa.select(tables.run.c.id).where(tables.run.c.tries == 9))
     )
     assert plan.scanned == {"run"}
+
+
+def test_a_plan_that_sorts_is_noticed(world: World) -> None:
+    by_token = sa.select(tables.run.c.id).order_by(tables.run.c.claim_token).limit(1)
+    (plan,) = explain(world, lambda conn: conn.execute(by_token))
+    assert plan.sorts
 
 
 # --- plans -----------------------------------------------------------------------------------
@@ -1469,6 +1484,7 @@ class Plan:
     text: str
     indexes: set[str]
     scanned: set[str]  # tables read whole, without an index
+    sorts: bool  # more rows than it gives
 
 
 def explain(world: World, call: Callable[[sa.Connection], object]) -> list[Plan]:
@@ -1494,6 +1510,7 @@ def explain(world: World, call: Callable[[sa.Connection], object]) -> list[Plan]
 def _sqlite(conn: sa.Connection, statement: str, parameters: Any) -> Plan:
     rows = conn.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
     lines = [row.detail for row in rows]
+    within = any(re.match("CO-ROUTINE|MATERIALIZE", line) for line in lines)
     indexes, scanned = set(), set()
     for line in lines:
         if match := re.search(r"USING (?:COVERING )?INDEX (\w+)", line):
@@ -1503,7 +1520,11 @@ def _sqlite(conn: sa.Connection, statement: str, parameters: Any) -> Plan:
         elif match := re.match(r"SCAN (\w+)", line):
             scanned.add(match[1])
     return Plan(
-        text="\n".join(lines), indexes=indexes, scanned=scanned & set(tables.metadata.tables)
+        text="\n".join(lines),
+        indexes=indexes,
+        scanned=scanned & set(tables.metadata.tables),
+        # At the top of a query within, or where there is none.
+        sorts=any("TEMP B-TREE" in row.detail and (row.parent or not within) for row in rows),
     )
 
 
@@ -1530,6 +1551,9 @@ def _mysql(conn: sa.Connection, statement: str, parameters: Any) -> Plan:
         text="\n".join(str(tuple(row)) for row in rows),
         indexes=indexes,
         scanned={row.table for row in rows if row.type == "ALL" and row.table in TABLES},
+        sorts=any(
+            "filesort" in (row.Extra or "") and not row.table.startswith("<") for row in rows
+        ),
     )
 
 
@@ -1541,6 +1565,12 @@ def _postgresql(conn: sa.Connection, statement: str, parameters: Any) -> Plan:
         text="\n".join(_short(node) for node in nodes),
         indexes={"primary" if name.endswith("_pkey") else name for name in indexes},
         scanned={n["Relation Name"] for n in nodes if n["Node Type"] == "Seq Scan"},
+        sorts=any(
+            "Sort" in below["Node Type"]
+            for node in nodes
+            if node["Node Type"] == "Limit"
+            for below in _nodes(node)
+        ),
     )
 
 
