@@ -30,8 +30,7 @@ from tests.support.servers import DatabaseServer
 
 pytestmark = pytest.mark.skipif(JAVA_3_3.missing() is not None, reason=str(JAVA_3_3.missing()))
 
-# Executors repeat a result that nobody took every 30 s, and register as seldom.
-TAKEN_OVER_SECONDS = 90
+TAKEN_OVER_SECONDS = 45
 QUIET_SECONDS = 1.5  # by so much runs of others may be late, on a busy machine
 nightly = pytest.mark.skipif(not IS_NIGHT, reason="takes a minute: make test TIER=nightly")
 MakeTeam = Callable[..., Team]
