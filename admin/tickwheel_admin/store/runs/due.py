@@ -100,7 +100,7 @@ class DueRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def _claimable(*order: sa.Column[Any], due_at: sa.ColumnElement[Any]) -> sa.Select[Any]:
     return (
-        sa.select(run.c.id, run.c.job_id, run.c.job_revision, run.c.priority, run.c.due_at)
+        sa.select(run.c.id, run.c.job_id, run.c.job_revision)
         .where(
             queued_for(sa.bindparam("executor")),
             run.c.pool_id.is_(None),
@@ -111,22 +111,23 @@ def _claimable(*order: sa.Column[Any], due_at: sa.ColumnElement[Any]) -> sa.Sele
     )
 
 
-def _by_id(found: sa.Select[Any], *order: str) -> sa.Select[Any]:
-    """The runs found, those of one instant by id: of one plan, these rise by instant.
+def _by_id(found: sa.Select[Any], *order: sa.Column[Any]) -> sa.Select[Any]:
+    """The runs found in this order, and those of one instant by id: of one plan, these rise by
+    instant.
 
     Indexes do not have the id. Asked for it, databases would read and sort all runs that are due
     at one instant, often tens of thousands, for each claim. So which of them are found is left to
-    the index: the first that were written. With the id in the index, PostgreSQL could no longer
-    keep equal keys as one entry, and each claim would pass over those of all that were claimed
-    since the last vacuum.
+    the index, which tells them in about the order in which they were written. With the id in the
+    index, PostgreSQL could no longer keep equal keys as one entry, and each claim would pass over
+    those of all that were claimed since the last vacuum.
     """
-    runs = found.subquery()
-    ordered = (*(runs.c[name] for name in order), runs.c.id)
+    runs = found.add_columns(*order).subquery()
+    ordered = (*(runs.c[column.name] for column in order), runs.c.id)
     return sa.select(runs.c.id, runs.c.job_id, runs.c.job_revision).order_by(*ordered)
 
 
 _OLDEST = _by_id(
-    reading(_claimable(run.c.due_at, due_at=run.c.due_at), run, "ix_run_due"), "due_at"
+    reading(_claimable(run.c.due_at, due_at=run.c.due_at), run, "ix_run_due"), run.c.due_at
 )
 
 # The id is part of every index of MariaDB and SQLite, behind its columns.
@@ -134,13 +135,13 @@ _MOST_URGENT = reading(
     _claimable(run.c.priority, run.c.due_at, run.c.id, due_at=unindexed(run.c.due_at)),
     run,
     "ix_run_to_claim",
-).with_only_columns(run.c.id, run.c.job_id, run.c.job_revision)
+)
 # The pool first, though all have none: PostgreSQL sorts the whole queue otherwise, as MariaDB does
 # with it.
 _MOST_URGENT_ON_POSTGRESQL = _by_id(
     _claimable(run.c.pool_id, run.c.priority, run.c.due_at, due_at=run.c.due_at),
-    "priority",
-    "due_at",
+    run.c.priority,
+    run.c.due_at,
 )
 
 

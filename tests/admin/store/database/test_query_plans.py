@@ -123,7 +123,7 @@ class Query:
     name: str
     call: Callable[[sa.Connection, int], object]
     indexes: tuple[str, ...]
-    # Its first statement reads no more rows than it gives, however many have the same instant.
+    # Its first statement sorts no more rows than it gives, however many have the same instant.
     in_order: bool = False
 
 

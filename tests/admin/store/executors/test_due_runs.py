@@ -46,10 +46,15 @@ async def _analyze(database: Database) -> None:
 
 
 @pytest.mark.every_database
+@pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize("oldest_first", [False, True])
-async def test_a_claim_does_not_sort_the_queue(database: Database, *, oldest_first: bool) -> None:
+async def test_a_claim_does_not_sort_the_queue(
+    database: Database, *, oldest_first: bool, at_once: bool
+) -> None:
     job_id = await add_job(database)
-    runs = [queued(job_id, number, due_at=number, pool_id=None) for number in _NUMBERS]
+    runs = [
+        queued(job_id, number, due_at=5 if at_once else number, pool_id=None) for number in _NUMBERS
+    ]
     for first in range(0, WAITING, 1_000):
         await database.run(insert_fires, runs[first : first + 1_000])
     await _analyze(database)
@@ -59,6 +64,19 @@ async def test_a_claim_does_not_sort_the_queue(database: Database, *, oldest_fir
         )
     assert [each.id for each in found] == list(range(1, TAKEN + 1))
     assert work.touched < 10 * TAKEN
+
+
+@pytest.mark.every_database
+@pytest.mark.parametrize("oldest_first", [False, True])
+async def test_runs_of_one_instant_come_by_id(database: Database, *, oldest_first: bool) -> None:
+    """Also where those with greater ids were written first."""
+    job_id = await add_job(database)
+    for number in range(TAKEN, 0, -1):
+        await database.run(insert_fires, [queued(job_id, number, due_at=5, pool_id=None)])
+    found = await database.read(
+        claimable_runs, executor_id=1, now=10_000, limit=TAKEN, oldest_first=oldest_first
+    )
+    assert [each.id for each in found] == list(range(1, TAKEN + 1))
 
 
 @pytest.mark.every_database
