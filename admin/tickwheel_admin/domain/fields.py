@@ -52,12 +52,15 @@ class Fields:
             Problem(field=self.where(field), code=code, template=template, params=params)
         )
 
-    def only(self, known: Collection[str]) -> None:
+    def only(self, known: Collection[str], *, elsewhere: Collection[str] = ()) -> None:
         """Refuse every field that is not known, with the name that was probably meant.
 
         The first 20 of them: looking for what was meant takes its time, and a body holds many.
+
+        Args:
+            elsewhere: fields that the caller refuses itself, with what it knows of them.
         """
-        unknown = (name for name in self.raw if name not in known)
+        unknown = (name for name in self.raw if name not in known and name not in elsewhere)
         for name in islice(unknown, MAX_UNKNOWN):
             shown = str(name)[:100]
             if meant := closest(shown, known):

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tickwheel_admin.domain.errors import Problem
@@ -13,9 +15,11 @@ from tickwheel_admin.domain.fields import Fields, as_seconds, closest, optional_
 from tickwheel_admin.domain.input.json_text import BadJson, text_of_object
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.clock_changes import Gap, Overlap
+from tickwheel_admin.domain.schedule.zones import zone_of
+from tickwheel_admin.domain.triggers.bounds import check_bounds
 from tickwheel_admin.domain.triggers.kinds import KINDS, AnySpec
 from tickwheel_admin.domain.triggers.kinds.cron import CronSpec
-from tickwheel_admin.domain.triggers.schedule import parse
+from tickwheel_admin.domain.triggers.schedule import by_plain_clocks, parse
 from tickwheel_admin.domain.triggers.spec import (
     MAX_CATCH_UP,
     MAX_JITTER_MS,
@@ -112,23 +116,27 @@ def read_trigger(fields: Fields) -> AnySpec | None:
     if len(fields.problems) > before:
         return None  # which fields there may be is not known
     _refuse_others(fields, kind.kind)
-    found = _read_for_every_kind(fields) | kind.read_own(fields)
+    found = _read_for_every_kind(fields)
+    before_own = len(fields.problems)
+    found |= kind.read_own(fields)
+    is_own_read = len(fields.problems) == before_own
     if kind.has_wall_times:
         found["timezone"] = found["timezone"] or "UTC"
         found["gap"] = fields.member("gap", Gap, default=Gap.FIRE)
         found["overlap"] = fields.member("overlap", Overlap, default=Overlap.AUTO)
     if not kind.follows_runs:
         found |= _read_missed(fields)
-    if len(fields.problems) > before:
-        return None
     spec = kind(**found)
-    return spec if _is_computable(spec, fields) else None
+    if len(fields.problems) == before and _is_computable(spec, fields):
+        return spec
+    _refuse_each_part(spec, fields, is_own_read=is_own_read)
+    return None
 
 
 def _refuse_others(fields: Fields, kind: str) -> None:
     """Refuse what no trigger has, and what this kind does not have; null counts as not given."""
     known = TRIGGER_FIELDS[kind]
-    fields.only((*known, *_OF_ANY_KIND.intersection(fields.raw)))
+    fields.only(known, elsewhere=_OF_ANY_KIND)
     for name in fields.raw:
         if name in known or name not in _OF_ANY_KIND or not fields.has(name):
             continue
@@ -206,6 +214,31 @@ def _is_computable(spec: TriggerSpec, fields: Fields) -> bool:
     try:
         parse(spec, saved_at=0)
     except ScheduleError as error:
-        fields.refuse(error.field, f"{spec.kind}.invalid", error.template, **error.params)
+        _refuse_schedule(spec, error, fields)
         return False
     return True
+
+
+def _refuse_each_part(spec: TriggerSpec, fields: Fields, *, is_own_read: bool) -> None:
+    """Note what is wrong with its bounds, its zone and its own fields, each without the others.
+
+    Its own fields only if all of them were read: what one means may depend on another.
+    """
+    parts: list[Callable[[], object]] = [
+        partial(check_bounds, spec),
+        partial(zone_of, spec.timezone),
+    ]
+    if is_own_read:
+        parts.append(partial(parse, by_plain_clocks(spec), saved_at=0))
+    for check in parts:
+        try:
+            check()
+        except ScheduleError as error:
+            _refuse_schedule(spec, error, fields)
+
+
+def _refuse_schedule(spec: TriggerSpec, error: ScheduleError, fields: Fields) -> None:
+    """Note it, unless its field is refused already."""
+    where = fields.where(error.field)
+    if all(problem.field != where for problem in fields.problems):
+        fields.refuse(error.field, f"{spec.kind}.invalid", error.template, **error.params)

@@ -17,6 +17,7 @@ from tickwheel_admin.domain.input.job import (
     parse_trigger,
     trigger_to_raw,
 )
+from tickwheel_admin.domain.input.trigger import TRIGGER_FIELDS
 from tickwheel_admin.domain.jobs.children import ChildLink, ChildOn
 from tickwheel_admin.domain.jobs.job import JobConfig
 from tickwheel_admin.domain.routing.policy import RoutingPolicy
@@ -560,6 +561,47 @@ def test_trigger_problems_name_their_field(raw: object, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_trigger(raw, "t")
     assert [p.field for p in caught.value.problems] == [field]
+
+
+@pytest.mark.parametrize(
+    ("raw", "fields"),
+    [
+        (
+            {"kind": "cron", "expression": "61 * * * *", "timezone": "Mars/Base"},
+            ["expression", "timezone"],
+        ),
+        (
+            {"kind": "cron", "expression": "61 * * * *", "start_at": 2_000, "end_at": 1_000},
+            ["end_at", "expression"],
+        ),
+        (
+            {**WINDOW, "from_time": "18:00", "to_time": "09:00", "timezone": "Mars/Base"},
+            ["timezone", "to_time"],
+        ),
+        ({**RATE, "priority": 10, "timezone": "Mars/Base"}, ["priority", "timezone"]),
+        (
+            {"kind": "cron", "expression": "61 * * * *", "misfire": "never"},
+            ["expression", "misfire"],
+        ),
+        # What it means depends on the dialect, which is not known.
+        ({"kind": "cron", "expression": "0 0 9 * * ?", "dialect": "linux"}, ["dialect"]),
+        ({"kind": "cron", "timezone": "Mars/Base"}, ["expression", "timezone"]),
+    ],
+)
+def test_a_trigger_tells_all_of_its_problems_at_once(
+    raw: dict[str, object], fields: list[str]
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_trigger(raw)
+    assert sorted(p.field for p in caught.value.problems) == fields
+
+
+def test_an_unknown_field_of_a_trigger_is_told_with_each_known_one_once() -> None:
+    raw = {**RATE, "colour": "red", "priority": 1, "expression": None}
+    with pytest.raises(InvalidInput) as caught:
+        parse_trigger(raw)
+    known = caught.value.problems[0].message.rsplit("known are ", 1)[1].rstrip(".").split(", ")
+    assert known == list(TRIGGER_FIELDS["fixed_rate"])
 
 
 def test_what_another_kind_has_is_refused_with_the_field_that_is_meant() -> None:
