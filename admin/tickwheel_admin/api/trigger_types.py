@@ -67,10 +67,13 @@ _OF_INPUT: dict[Input, Any] = {
 
 def _type_of(kind: str) -> Any:
     types = dict(_OF_ALL)
+    required = set()
     for own in KINDS[kind].own_fields(str):
         types |= _own_types(own)
+        if own.is_required:
+            required.add(own.unit if own.input is Input.COUNT else own.name)
     fields = [
-        (name, types[name] | None | UnsetType, UNSET)
+        (name, types[name]) if name in required else (name, types[name] | None | UnsetType, UNSET)
         for name in TRIGGER_FIELDS[kind]
         if name != "kind"
     ]

@@ -31,6 +31,7 @@ class OwnField:
     name: str  # in requests
     input: Input
     label: str
+    is_required: bool = False  # in requests; COUNT: its unit is, and the number has a default
     place: str = ""  # its name in the form, where another kind has a field of the same name
     default: str = ""  # in the form of a new trigger
     hint: str = ""

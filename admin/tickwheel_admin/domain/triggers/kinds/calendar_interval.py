@@ -69,6 +69,7 @@ class CalendarIntervalSpec(WallTimeSpec, frozen=True, kw_only=True, tag="calenda
                 place="count",
                 input=Input.COUNT,
                 label=_("Every"),
+                is_required=True,
                 default="1",
                 unit="unit",
                 unit_default=IntervalUnit.WEEK.value,
@@ -83,7 +84,7 @@ class CalendarIntervalSpec(WallTimeSpec, frozen=True, kw_only=True, tag="calenda
                     " month."
                 ),
             ),
-            OwnField(name="start_date", input=Input.DATE, label=_("First day")),
+            OwnField(name="start_date", input=Input.DATE, label=_("First day"), is_required=True),
             OwnField(
                 name="at_time",
                 input=Input.TIME,

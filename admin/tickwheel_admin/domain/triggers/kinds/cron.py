@@ -58,6 +58,7 @@ class CronSpec(WallTimeSpec, frozen=True, kw_only=True, tag="cron"):
                 name="expression",
                 input=Input.EXPRESSION,
                 label=_("Cron expression"),
+                is_required=True,
                 placeholder="30 9 * * 1-5",
             ),
             OwnField(

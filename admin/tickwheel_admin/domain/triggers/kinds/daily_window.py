@@ -60,6 +60,7 @@ class DailyWindowSpec(WallTimeSpec, frozen=True, kw_only=True, tag="daily_window
                 place="step",
                 input=Input.LENGTH,
                 label=_("Every"),
+                is_required=True,
                 default="15",
                 unit="m",
                 hint=_("Each day begins anew at the first time."),

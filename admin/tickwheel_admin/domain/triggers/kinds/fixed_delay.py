@@ -57,6 +57,7 @@ class FixedDelaySpec(TriggerSpec, frozen=True, kw_only=True, tag="fixed_delay"):
                 place="pause",
                 input=Input.LENGTH,
                 label=_("Pause after each run"),
+                is_required=True,
                 default="5",
                 unit="m",
                 hint=_(

@@ -53,6 +53,7 @@ class FixedRateSpec(TriggerSpec, frozen=True, kw_only=True, tag="fixed_rate"):
                 place="rate",
                 input=Input.LENGTH,
                 label=_("Every"),
+                is_required=True,
                 default="5",
                 unit="m",
                 hint=_("Counted from when it is saved; it never drifts, however long a run takes."),

@@ -37,7 +37,9 @@ class OnceSpec(TriggerSpec, frozen=True, kw_only=True, tag="once"):
 
     @staticmethod
     def own_fields(_: Translate) -> Sequence[OwnField]:
-        return (OwnField(name="at", input=Input.INSTANT, label=_("Date and time")),)
+        return (
+            OwnField(name="at", input=Input.INSTANT, label=_("Date and time"), is_required=True),
+        )
 
     @staticmethod
     def read_own(fields: Fields) -> dict[str, Any]:
