@@ -39,6 +39,7 @@ class ApiRefused(Failure):
         status: of HTTP.
         code: stable, as docs/api.md lists them; "" when what answered is no admin.
         problems: `field`, `code` and `message` of each broken rule.
+        said: the message without what a person at a terminal can do about the token.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class ApiRefused(Failure):
         ]
         if status >= 500 and correlation_id:
             lines.append(f"  The admin's log has details under {correlation_id}.")
+        self.said = "\n".join(lines)
         if status == 401 and code:
             lines.append("  Log in again with `tickwheel login`, or set TICKWHEEL_API_TOKEN.")
         super().__init__("\n".join(lines))

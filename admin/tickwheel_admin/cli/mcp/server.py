@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 
 from tickwheel_admin import __version__
 from tickwheel_admin.cli.client.connection import AdminApi
+from tickwheel_admin.cli.client.errors import ApiRefused
 from tickwheel_admin.cli.failure import Failure
 from tickwheel_admin.cli.mcp import acting
 from tickwheel_admin.cli.mcp.answers import WARNING, bounded
@@ -32,6 +33,10 @@ people: name them in your answers. Answers are cut when they are long, and say s
 
 Under “by_programs” and “by_program”: {WARNING}
 """
+_OF_REQUEST = (
+    "The token that your program sends is unknown, expired or revoked. Its user can put a new one"
+    " where your program has this server's address, as header: Authorization: Bearer …"
+)
 _NOTHING_CHANGES = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, open_world_hint=False
 )
@@ -161,6 +166,11 @@ async def _call(
 
     try:
         answer = await anyio.to_thread.run_sync(work)
+    except ApiRefused as refused:
+        # Over HTTP the token is the request's, and no login on this machine changes it.
+        is_of_request = refused.status == 401 and bool(ctx.headers)
+        told = f"{refused.said}\n  {_OF_REQUEST}" if is_of_request else str(refused)
+        raise ToolError(told) from None
     except (Failure, ValueError) as problem:
         raise ToolError(str(problem)) from None
     return bounded(answer) if isinstance(answer, Mapping) else {"text": answer}

@@ -206,6 +206,9 @@ async def test_over_http_each_request_brings_its_token(api: Api) -> None:
     assert "nightly" not in answers[1][1]
     assert "nightly" in answers[5][1]
     assert '"isError":true' in answers[6][1]
+    assert "(login.required)" in answers[6][1]
+    assert "Authorization: Bearer" in answers[6][1]
+    assert "tickwheel login" not in answers[6][1]  # of this machine, whose token is not asked for
 
 
 async def test_it_is_started_as_assistants_start_it(api: Api, tmp_path: Path) -> None:
