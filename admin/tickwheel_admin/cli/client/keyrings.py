@@ -47,9 +47,11 @@ def keep_token(profile: str, token: str) -> None:
 
 
 def forget_token(profile: str) -> None:
-    """Delete it, if it is there."""
+    """Delete it, if it is there; UsageFailure when it stays."""
     package = _package()
     try:
+        if package.get_password(_SERVICE, profile) is None:
+            return  # backends refuse to delete what they do not have
         package.delete_password(_SERVICE, profile)
     except Exception as error:  # noqa: BLE001 - as above
         raise UsageFailure(f"the keyring does not delete the token: {error}") from None

@@ -34,6 +34,8 @@ class FakeKeyring:
         self.kept[service, name] = token
 
     def delete_password(self, service: str, name: str) -> None:
+        if (service, name) not in self.kept:
+            raise LookupError("No such password!")  # as the package's backends do
         del self.kept[service, name]
 
 
@@ -94,6 +96,28 @@ def test_the_keyring_keeps_the_token_if_there_is_one(
     keyring.kept["tickwheel", "lab"] = "twa_later"
     sys.stdin = io.StringIO("twa_other\n")
     assert main(["profile", "delete", "lab"]) == 0
+    assert keyring.kept == {}
+
+
+def test_a_profile_whose_token_is_gone_from_the_keyring_can_be_deleted(
+    server: Scripted, keyring: FakeKeyring, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.will((200, ME))
+    assert main(["login", "--url", server.url, "--profile", "lab"]) == 0
+    keyring.kept.clear()
+    assert main(["profile", "delete", "lab"]) == 0
+    assert main(["profile", "list"]) == 0
+    assert "There is no profile" in capsys.readouterr().out
+
+
+def test_a_token_that_another_place_takes_over_does_not_stay_in_the_keyring(
+    server: Scripted, keyring: FakeKeyring
+) -> None:
+    server.will((200, ME), (200, ME))
+    assert main(["login", "--url", server.url]) == 0
+    assert keyring.kept
+    sys.stdin = io.StringIO("twa_other\n")
+    assert main(["login", "--url", server.url, "--keep-in", "file"]) == 0
     assert keyring.kept == {}
 
 

@@ -104,6 +104,8 @@ def _login(args: argparse.Namespace) -> int:
         insecure_http=args.insecure_http,
     )
     write_profiles(file, profiles.with_one(name, profile, as_default=not args.no_default))
+    if known and known.token_in_keyring and not in_keyring and keyrings.has_keyring():
+        keyrings.forget_token(name)  # nothing would lead to it any more
     place = "the keyring" if in_keyring else (args.token_file or str(file))
     print(f"Logged in at {target.urls[0]} as {visible(str(me['name']))}; the token is in {place}.")
     return 0
