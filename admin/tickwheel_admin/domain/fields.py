@@ -71,6 +71,13 @@ class Fields:
                     name=shown,
                     meant=meant,
                 )
+            elif not known:
+                self.refuse(
+                    shown,
+                    "unknown_field",
+                    "There is no field “%(name)s”: none can be given here. Leave it out.",
+                    name=shown,
+                )
             else:
                 self.refuse(
                     shown,

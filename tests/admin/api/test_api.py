@@ -676,6 +676,13 @@ async def test_unknown_fields_are_refused_everywhere(
     assert "unknown_field" in [code for _field, code in codes(answer)]
 
 
+async def test_where_nothing_can_be_given_an_unknown_field_is_told_so(api: Api) -> None:
+    _, answer = await api.call("GET", "/executors?limit=1")
+    assert codes(answer) == [("limit", "unknown_field")]
+    message = answer["error"]["problems"][0]["message"]
+    assert message == "There is no field “limit”: none can be given here. Leave it out."
+
+
 async def test_of_many_unknown_fields_the_first_are_told(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
