@@ -75,6 +75,16 @@ def crontab(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Crontab:
     return made
 
 
+def test_of_a_directory_only_what_cron_would_read_is_read(crontab: Crontab) -> None:
+    directory = crontab.data_dir / "crontabs"
+    directory.mkdir()
+    crontab.file = crontab.file.rename(directory / "olga")
+    for name in ("olga~", "#olga#", ".placeholder", "olga.rpmsave"):
+        (directory / name).write_text("@daily stale\n")
+    crontab.file = directory
+    assert len(crontab.json()[1]["jobs"]) == 3
+
+
 def test_a_crontab_is_imported_once(crontab: Crontab) -> None:
     code, plan = crontab.json()
     assert code == 0

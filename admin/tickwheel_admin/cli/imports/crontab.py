@@ -190,7 +190,12 @@ def _files(names: Sequence[str]) -> Iterator[Path]:
             yield path
             continue
         files = sorted(each for each in path.iterdir() if each.is_file())
-        yield from (each for each in files if not each.name.startswith("."))
+        yield from (each for each in files if not _is_left_aside(each.name))
+
+
+def _is_left_aside(name: str) -> bool:
+    """Whether no cron reads it in a directory: hidden files, and copies of editors and packages."""
+    return name.startswith((".", "#")) or name.endswith(("~", ".rpmsave", ".rpmorig", ".rpmnew"))
 
 
 def _layout_of(path: Path) -> Layout:

@@ -203,7 +203,8 @@ def test_a_system_crontab_names_users() -> None:
         (b"@reboot start", "reboot", "systemd"),
         (b"0 3 * * * caf\xe9", "not_utf8", "byte 14"),
         (b"0 3 * * * a\x07b", "control_characters", "control"),
-        (b"G=", "no_command", "“G=”"),
+        (b"G=", "no_value", "“G=”"),
+        (b"MAILTO = ", "no_value", 'MAILTO=""'),
     ],
 )
 def test_what_cannot_be_imported_names_its_line(line: bytes, code: str, part: str) -> None:

@@ -36,6 +36,12 @@ _LINE = re.compile(
     """,
     re.VERBOSE,
 )
+_EMPTY = re.compile(r"""[ \t]*[^\s="']+[ \t]*=[ \t]*""")
+
+
+def sets_to_nothing(line: str) -> bool:
+    """Whether it is a name and a sign of equality, as of an empty variable without its quotes."""
+    return _EMPTY.fullmatch(line) is not None
 
 
 def read_variable(line: str) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tickwheel_admin.domain.fields import is_clean
-from tickwheel_admin.domain.imports.crontab.environment import read_variable
+from tickwheel_admin.domain.imports.crontab.environment import read_variable, sets_to_nothing
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 MAX_LINE_CHARS = 60_000
@@ -103,6 +103,13 @@ def _entry(
     if line.startswith("-"):
         line = line[1:]  # of cronie and SUSE: the run is not logged
     parts = _SPLIT.split(line, maxsplit=count)
+    if sets_to_nothing(line):
+        name = line.partition("=")[0].strip()
+        text = (
+            f"“{line[:40].rstrip()}” sets no variable: cron wants quotes around an empty value, as"
+            f' in {name[:40]}=""; without them it ignores the whole file'
+        )
+        return CrontabProblem(line=number, code="no_value", text=text)
     if len(parts) <= count or not parts[count].strip():
         text = f"“{line[:40].rstrip()}” has no command: a line is a schedule of 5 fields or such as"
         return CrontabProblem(
