@@ -37,9 +37,15 @@ def add_config_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data-dir", metavar="DIR", help="directory of the embedded database")
 
 
-def config_of(args: argparse.Namespace) -> Config:
-    """The configuration that the flags, environment and file make together."""
-    return load_config(vars(args), file=args.config)
+def config_of(args: argparse.Namespace, *flags: str) -> Config:
+    """The configuration that the flags, environment and file make together.
+
+    Args:
+        flags: settings that the command has flags for, beside those of `add_config_flags`. What
+            else it takes may be called like a setting: the `name` of a token is none.
+    """
+    given = {name: getattr(args, name) for name in ("data_dir", *flags)}
+    return load_config(given, file=args.config)
 
 
 def make_data_directory(config: Config) -> None:

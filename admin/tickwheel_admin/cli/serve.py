@@ -50,6 +50,11 @@ examples:
   TICKWHEEL_DATABASE_URL=postgresql+psycopg://user:password@db/tickwheel tickwheel serve
 """
 
+# The settings that have flags here.
+_SETTINGS = (
+    *("host", "port", "name", "public_url"),
+    *("retention_days", "log_format", "log_level"),
+)
 PEOPLES_THREADS = 4  # for what people and programs read and change; the engine has its own
 # A thread that computes is asked so often to let others go on. The loop waits for so long each time
 # that it comes back from a socket while somebody's page is computed.
@@ -81,7 +86,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def _serve(args: argparse.Namespace) -> int:
-    config = config_of(args)
+    config = config_of(args, *_SETTINGS)
     make_data_directory(config)
     configure_logging(config.log_format, config.log_level)
     allow_sockets()

@@ -217,6 +217,15 @@ def test_people_are_added_reset_shut_out_and_listed(
     assert call("token", "create", "olga", "other", "--days", "0")[0] == 1
 
 
+def test_the_name_of_a_token_is_no_setting_of_the_admin(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = ("--data-dir", str(tmp_path / "data"))
+    assert main(["user", "add", "olga", *own]) == 0
+    assert main(["token", "create", "olga", "x" * 250, *own]) == 1
+    assert capsys.readouterr().err == "tickwheel: name: Use 1 to 100 printable characters.\n"
+
+
 def test_roles_and_tokens_are_given_per_executor_and_taken(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
