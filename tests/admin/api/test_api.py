@@ -177,6 +177,18 @@ async def test_what_an_edit_may_not_say_is_refused_by_field(
     assert (await api.call("GET", f"/jobs/{job_id}"))[1]["revision"] == 1
 
 
+async def test_an_edit_with_an_executor_is_told_that_the_job_stays_with_its_own(api: Api) -> None:
+    job_id = await api.job()
+    body = {"executor_id": 1, **JOB, "priority": 10}
+    _, answer = await api.call("PUT", f"/jobs/{job_id}", body)
+    assert codes(answer) == [
+        ("executor_id", "unknown_field"),
+        ("revision", "required"),
+        ("priority", "out_of_range"),
+    ]
+    assert "stays with its executor" in answer["error"]["problems"][0]["message"]
+
+
 async def test_every_problem_of_a_job_is_told_at_once(api: Api) -> None:
     executor_id = await api.executor()
     status, answer = await api.call(

@@ -138,6 +138,15 @@ async def update_job(request: web.Request) -> web.Response:
         fields.refuse("id", "id.differs", "This differs from the id in the address.")
         raise_if_any(fields.problems)
     noted: list[Problem] = []
+    if "executor_id" in config:  # as in the request that adds one
+        del config["executor_id"]
+        noted.append(
+            Problem(
+                field="executor_id",
+                code="unknown_field",
+                template="A job stays with its executor. Leave this out.",
+            )
+        )
     revision = take_id(config, "revision", noted)
     revision = await request.app[SERVICES].jobs.update(
         actor_of(request), job_id, config, revision=revision, noted=noted
