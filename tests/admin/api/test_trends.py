@@ -59,3 +59,23 @@ async def test_trends_of_an_executor(tmp_path: Path) -> None:
             page = await (await admin.client.get(f"/trends{query}")).text()
             assert told in page
         assert (await admin.client.get("/trends?job=7")).status == 404
+
+
+async def test_a_job_of_another_executor_is_refused(tmp_path: Path) -> None:
+    async with served(tmp_path) as admin:
+        executors = admin.services.executors
+        of_job = await executors.create(COMMAND_LINE, name="billing", description="")
+        other = await executors.create(COMMAND_LINE, name="reports", description="")
+        raw = {"name": "nightly", "handler": "send"}
+        job_id = await admin.services.jobs.create(COMMAND_LINE, of_job.id, raw)
+        headers = await admin.token_for("root", Role.ADMIN)
+
+        async def get(executor_id: int) -> tuple[int, Any]:
+            query = {"job_id": str(job_id), "executor_id": str(executor_id)}
+            answer = await admin.client.get("/api/v1/trends", params=query, headers=headers)
+            return answer.status, await answer.json()
+
+        assert (await get(of_job.id))[0] == 200
+        status, refused = await get(other.id)
+        (problem,) = refused["error"]["problems"]
+        assert (status, problem["field"]) == (422, "executor_id")

@@ -97,14 +97,15 @@ class TrendFigures:
 
         Args:
             executor_id: of this executor; None: of all that the caller sees.
-            job_id: of this job only.
+            job_id: of this job only, which must be of the executor if that is given, too.
             tag: of the jobs that have this tag now.
             from_at: UTC epoch ms, in the first bucket; None: 12 weeks, 28 days or 2 days of hours.
             to_at: UTC epoch ms, the end of the last bucket; None: now.
             zone: an IANA name; its days and weeks are the buckets.
 
         Raises:
-            InvalidInput: the zone is unknown, or the time is too long for the step.
+            InvalidInput: the zone is unknown, the time is too long for the step, or the job is of
+                another executor.
             NotFound: there is no such job, or the caller may not see it.
         """
         try:
@@ -124,7 +125,9 @@ class TrendFigures:
             _check(step, begin, until, of_jobs=job_id is not None or tag is not None)
             bounds = bounds_of(step, begin, until, found_zone)
             if job_id is not None:
-                return await self._store.read(self._of_job, actor, job_id, step, bounds, zone)
+                return await self._store.read(
+                    self._of_job, actor, job_id, executor_id, step, bounds, zone
+                )
             scope = visible_executors(actor, executor_id)
             if tag is not None:
                 tag = parse_tag(tag, is_there=True)
@@ -143,6 +146,7 @@ class TrendFigures:
         conn: sa.Connection,
         actor: Actor,
         job_id: int,
+        executor_id: int | None,
         step: TrendStep,
         bounds: list[int],
         zone: str,
@@ -151,6 +155,12 @@ class TrendFigures:
         if job is None:
             raise not_found()
         actor.require(Permission.VIEW, job.executor_id)
+        if executor_id not in (None, job.executor_id):
+            raise InvalidInput.one(
+                "executor_id",
+                "does_not_apply",
+                "The job is of another executor: leave one of the two out.",
+            )
         buckets = [
             jobs_bucket(conn, [job_id], start, end, whole=WHOLE, counted=COUNTED)
             for start, end in itertools.pairwise(bounds)
