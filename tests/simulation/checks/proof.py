@@ -25,6 +25,7 @@ from tickwheel_admin.store.database.tables import self_audit_hour
 from tickwheel_admin.store.proof.ledger import (
     FirePosition,
     audited_sums,
+    count_fires,
     page_exceptions,
     page_fires,
 )
@@ -93,12 +94,18 @@ def prove(conn: sa.Connection, times: Sequence[tuple[int, int]]) -> ProofSums:
             conn, from_at=begin, to_at=end, executors=None, after=after, limit=PAGE
         ):
             for fire in page:
-                ledger.count(fire, late_ms=DEFAULT_LATE_MS)
+                ledger.count(fire.counted(DEFAULT_LATE_MS))
                 exceptions += fire.is_exception(DEFAULT_LATE_MS)
             after = FirePosition(scheduled_at=page[-1].scheduled_at, run_id=page[-1].id)
         listed = page_exceptions(
             conn, from_at=begin, to_at=end, executors=None, late_ms=DEFAULT_LATE_MS, limit=10**6
         )
+        counted = ProofSums()
+        for each in count_fires(
+            conn, from_at=begin, to_at=end, executors=None, late_ms=DEFAULT_LATE_MS
+        ):
+            counted.count(each)
+        assert counted == ledger, "the database counts other runs than were read"
         assert len(listed) == exceptions, "the list of exceptions is not that of the sums"
         assert audited[begin].status is HourStatus.AUDITED
         hours.append(prove_hour(begin, audited[begin], ledger, why_gone=GoneReason.UNKNOWN))

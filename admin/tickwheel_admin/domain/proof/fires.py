@@ -25,6 +25,24 @@ class FireOutcome(StrEnum):
     OPEN = "open"  # it has not ended
 
 
+def outcome_of(state: RunState, tries: int) -> FireOutcome:
+    """What became of a fire whose run is in that state after so many tries."""
+    if state not in FINAL:
+        return FireOutcome.OPEN
+    if state is RunState.SUCCEEDED:
+        return FireOutcome.RETRIED if tries > 1 else FireOutcome.SUCCEEDED
+    return FireOutcome(state.value)
+
+
+class FireCount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How many runs came to the same."""
+
+    outcome: FireOutcome
+    reason: str | None  # of those that were skipped
+    is_late: bool
+    runs: int
+
+
 class ProvenFire(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What the proof reads of a run."""
 
@@ -46,11 +64,7 @@ class ProvenFire(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def outcome(self) -> FireOutcome:
         """What became of it."""
-        if self.state not in FINAL:
-            return FireOutcome.OPEN
-        if self.state is RunState.SUCCEEDED:
-            return FireOutcome.RETRIED if self.tries > 1 else FireOutcome.SUCCEEDED
-        return FireOutcome(self.state.value)
+        return outcome_of(self.state, self.tries)
 
     @property
     def start_delay_ms(self) -> int | None:
@@ -62,6 +76,12 @@ class ProvenFire(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def is_late(self, late_ms: int) -> bool:
         """Whether its only try started later than that after it was due."""
         return (self.start_delay_ms or 0) > late_ms
+
+    def counted(self, late_ms: int) -> FireCount:
+        """It alone, to be added to sums."""
+        return FireCount(
+            outcome=self.outcome, reason=self.reason, is_late=self.is_late(late_ms), runs=1
+        )
 
     def is_exception(self, late_ms: int) -> bool:
         """Whether it is told of by itself: anything but a success at the first try, in time."""

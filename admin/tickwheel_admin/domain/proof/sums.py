@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from tickwheel_admin.domain.proof.fires import FireOutcome, ProvenFire
+from tickwheel_admin.domain.proof.fires import FireCount, FireOutcome
 
 HOUR_MS = 3_600_000
 MAX_DAYS = 31
@@ -59,13 +59,14 @@ class ProofSums:
     skipped: Counter[str] = field(default_factory=Counter)  # by reason
     late: int = 0  # of the runs
 
-    def count(self, fire: ProvenFire, *, late_ms: int) -> None:
-        """Count a run of the ledger."""
-        self.runs += 1
-        self.outcomes[fire.outcome] += 1
-        if fire.outcome is FireOutcome.SKIPPED:
-            self.skipped[fire.reason or FireOutcome.SKIPPED] += 1
-        self.late += fire.is_late(late_ms)
+    def count(self, found: FireCount) -> None:
+        """Count runs of the ledger."""
+        self.runs += found.runs
+        self.outcomes[found.outcome] += found.runs
+        if found.outcome is FireOutcome.SKIPPED:
+            self.skipped[found.reason or FireOutcome.SKIPPED] += found.runs
+        if found.is_late:
+            self.late += found.runs
 
     def add(self, other: ProofSums) -> None:
         """Count other hours in."""

@@ -1,8 +1,9 @@
 """Proof of a period: what should have run, what became of it, and who did what about the rest.
 
 What should have run is told by the self-audit, which computes it a second time, from the schedules
-as they stood; what became of it, by the ledger as it is now. Hours are read one after the other, in
-bounded pages, each a read of its own: a proof of a month holds up nobody.
+as they stood; what became of it, by the ledger as it is now. Hours are read one after the other,
+each a read of its own or several: a proof of a month holds up nobody. Where runs are told of, an
+hour is read in bounded pages; its sums alone are counted by the database, some minutes at a time.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from tickwheel_admin.store.failures.groups import groups_by_id
 from tickwheel_admin.store.proof.ledger import (
     FirePosition,
     audited_sums,
+    count_fires,
     page_exceptions,
     page_fires,
     why_gone,
@@ -60,6 +62,8 @@ from tickwheel_admin.store.self_audit.results import (
 
 DAY_MS = 24 * HOUR_MS
 FIRES_PER_PAGE = 2_000
+RUNS_PER_COUNT = 40_000  # about so many are counted in one read
+SHORTEST_COUNT_MS = 60_000
 HOURS_PER_PAGE = 24  # that one request for a list looks through at most
 UNRUN_PER_PAGE = 500  # of a file, instants that are read at once
 MAX_REST_SECONDS = 0.05
@@ -160,6 +164,20 @@ class _HourPage:
     differences: Sequence[StoredDifference] = ()
 
 
+class _Stretch:
+    """How much of an hour is counted at once: less where there are more runs."""
+
+    def __init__(self, ms: int) -> None:
+        self.ms = ms
+
+    def had(self, runs: int) -> None:
+        """So many runs were in the last one."""
+        if runs > RUNS_PER_COUNT:
+            self.ms = max(self.ms // 2, SHORTEST_COUNT_MS)
+        elif runs < RUNS_PER_COUNT // 4:
+            self.ms = min(self.ms * 2, HOUR_MS)
+
+
 class Proofs:
     """Use cases of reading proofs. Whoever sees an executor sees what became of its fires."""
 
@@ -214,11 +232,10 @@ class Proofs:
             TooMany: the caller has asked for too many already.
         """
         hours = []
+        stretch = _Stretch(HOUR_MS)
         async with self._heavy.turn(actor.user_id):
             for hour_at in period.hours:
-                async for part in self._hour(period, hour_at, with_exceptions=False):
-                    if part.hour is not None:
-                        hours.append(part.hour)
+                hours.append(await self._counted(period, hour_at, stretch))
         return Proof(
             period=period,
             hours=hours,
@@ -234,7 +251,7 @@ class Proofs:
         """
         async with self._heavy.turn(actor.user_id):
             for hour_at in period.hours:
-                async for part in self._hour(period, hour_at, with_exceptions=True):
+                async for part in self._hour(period, hour_at):
                     yield part
 
     async def exceptions(
@@ -325,9 +342,30 @@ class Proofs:
         )
         return _told(conn, fires, late_ms=period.late_ms)
 
-    async def _hour(
-        self, period: ProofPeriod, hour_at: int, *, with_exceptions: bool
-    ) -> AsyncIterator[HourPart]:
+    async def _counted(self, period: ProofPeriod, hour_at: int, stretch: _Stretch) -> HourProof:
+        """The sums of an hour; the engine has its turn in between."""
+        loop = asyncio.get_running_loop()
+        ledger = ProofSums()
+        audited, reason = await self._store.read(_read_audited, period, hour_at)
+        at, end = hour_at, hour_at + HOUR_MS
+        while at < end:
+            began = loop.time()
+            until = min(at + stretch.ms, end)
+            found = await self._store.read(
+                count_fires,
+                from_at=at,
+                to_at=until,
+                executors=period.executors,
+                late_ms=period.late_ms,
+            )
+            for each in found:
+                ledger.count(each)
+            stretch.had(sum(each.runs for each in found))
+            at = until
+            await asyncio.sleep(min(loop.time() - began, MAX_REST_SECONDS))
+        return prove_hour(hour_at, audited, ledger, why_gone=reason)
+
+    async def _hour(self, period: ProofPeriod, hour_at: int) -> AsyncIterator[HourPart]:
         """An hour, page by page; the engine has its turn in between."""
         loop = asyncio.get_running_loop()
         ledger = ProofSums()
@@ -335,10 +373,10 @@ class Proofs:
         after: FirePosition | None = None
         while True:
             began = loop.time()
-            page = await self._store.read(_read_page, period, hour_at, after, with_exceptions)
+            page = await self._store.read(_read_page, period, hour_at, after)
             first = first or page
             for fire in page.fires:
-                ledger.count(fire, late_ms=period.late_ms)
+                ledger.count(fire.counted(period.late_ms))
             is_last = len(page.fires) < FIRES_PER_PAGE
             if is_last:
                 break
@@ -346,10 +384,9 @@ class Proofs:
             after = FirePosition(scheduled_at=page.fires[-1].scheduled_at, run_id=page.fires[-1].id)
             await asyncio.sleep(min(loop.time() - began, MAX_REST_SECONDS))
         assert first.audited is not None  # noqa: S101 - read with the first page
-        if with_exceptions:
-            yield HourPart(exceptions=page.exceptions)
-            async for part in self._hour_unrun(period, hour_at):
-                yield part
+        yield HourPart(exceptions=page.exceptions)
+        async for part in self._hour_unrun(period, hour_at):
+            yield part
         yield HourPart(
             exceptions=(),
             differences=first.differences,
@@ -378,12 +415,19 @@ class Proofs:
             await asyncio.sleep(min(loop.time() - began, MAX_REST_SECONDS))
 
 
+def _read_audited(
+    conn: sa.Connection, period: ProofPeriod, hour_at: int
+) -> tuple[AuditedSums, GoneReason]:
+    """What the self-audit counted in an hour, and why runs that it saw may be gone."""
+    audited = audited_sums(
+        conn, from_at=hour_at, to_at=hour_at + HOUR_MS, executors=period.executors
+    )
+    unknown = AuditedSums(status=HourStatus.NOT_AUDITED)
+    return audited.get(hour_at, unknown), why_gone(conn, hour_at)
+
+
 def _read_page(
-    conn: sa.Connection,
-    period: ProofPeriod,
-    hour_at: int,
-    after: FirePosition | None,
-    with_exceptions: bool,
+    conn: sa.Connection, period: ProofPeriod, hour_at: int, after: FirePosition | None
 ) -> _HourPage:
     to_at = hour_at + HOUR_MS
     fires = page_fires(
@@ -394,15 +438,10 @@ def _read_page(
         after=after,
         limit=FIRES_PER_PAGE,
     )
-    told: list[ProofException] = []
-    if with_exceptions:
-        exceptions = [each for each in fires if each.is_exception(period.late_ms)]
-        told = _told(conn, exceptions, late_ms=period.late_ms)
-    page = _HourPage(fires=fires, exceptions=told)
+    exceptions = [each for each in fires if each.is_exception(period.late_ms)]
+    page = _HourPage(fires=fires, exceptions=_told(conn, exceptions, late_ms=period.late_ms))
     if after is None:
-        audited = audited_sums(conn, from_at=hour_at, to_at=to_at, executors=period.executors)
-        page.audited = audited.get(hour_at, AuditedSums(status=HourStatus.NOT_AUDITED))
-        page.why_gone = why_gone(conn, hour_at)
+        page.audited, page.why_gone = _read_audited(conn, period, hour_at)
         page.differences = [
             each
             for each in read_differences(

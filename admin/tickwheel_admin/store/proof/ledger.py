@@ -1,13 +1,14 @@
-"""Runs of fires as a proof reads them: a bounded page of one index, without locks."""
+"""Runs of fires as a proof reads them: bounded pages and counts of one index, without locks."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
-from tickwheel_admin.domain.proof.fires import ProvenFire
+from tickwheel_admin.domain.proof.fires import FireCount, ProvenFire, outcome_of
 from tickwheel_admin.domain.proof.sums import (
     HOUR_MS,
     AuditedSums,
@@ -27,6 +28,7 @@ _FIELDS = tuple(ProvenFire.__struct_fields__)
 _SUCCEEDED = RunState.SUCCEEDED.value
 # A run of a fire: neither asked for nor a shard, which its whole fire tells of.
 _IS_FIRE = sa.and_(run.c.trigger_id.is_not(None), run.c.fire_id.is_(None))
+_delay_ms = run.c.started_at - run.c.scheduled_at - sa.func.coalesce(run.c.jitter_ms, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,33 @@ def page_fires(
     return _page(conn, [], from_at, to_at, executors, after, limit)
 
 
+def count_fires(
+    conn: sa.Connection, *, from_at: int, to_at: int, executors: Scope, late_ms: int
+) -> list[FireCount]:
+    """What all of `page_fires` come to, counted by the database: one row for each kind."""
+    is_retried = sa.case((run.c.tries > 1, 1), else_=0)
+    is_late = sa.case((sa.and_(run.c.tries <= 1, _delay_ms > late_ms), 1), else_=0)
+    reason = sa.case((run.c.state == RunState.SKIPPED.value, run.c.reason))
+    kinds = (
+        run.c.state,
+        is_retried.label("is_retried"),
+        is_late.label("is_late"),
+        reason.label("reason"),
+    )
+    counted = _within(
+        sa.select(*kinds, sa.func.count().label("runs")), from_at, to_at, executors
+    ).group_by(*(sa.literal_column(str(place)) for place in range(1, len(kinds) + 1)))
+    return [
+        FireCount(
+            outcome=outcome_of(RunState(row.state), 1 + row.is_retried),
+            reason=row.reason,
+            is_late=bool(row.is_late),
+            runs=row.runs,
+        )
+        for row in conn.execute(reading(counted, run, "ix_run_recent"))
+    ]
+
+
 def page_exceptions(
     conn: sa.Connection,
     *,
@@ -61,8 +90,7 @@ def page_exceptions(
     limit: int,
 ) -> list[ProvenFire]:
     """Those of `page_fires` that are told of by themselves; reads up to all of the time."""
-    delay_ms = run.c.started_at - run.c.scheduled_at - sa.func.coalesce(run.c.jitter_ms, 0)
-    told = sa.or_(run.c.state != _SUCCEEDED, run.c.tries > 1, delay_ms > late_ms)
+    told = sa.or_(run.c.state != _SUCCEEDED, run.c.tries > 1, _delay_ms > late_ms)
     return _page(conn, [told], from_at, to_at, executors, after, limit)
 
 
@@ -92,13 +120,11 @@ def _page(
     index: str = "ix_run_recent",
 ) -> list[ProvenFire]:
     wanted = (
-        sa.select(*(run.c[name] for name in _FIELDS))
-        .where(run.c.scheduled_at >= from_at, run.c.scheduled_at < to_at, _IS_FIRE, *conditions)
+        _within(sa.select(*(run.c[name] for name in _FIELDS)), from_at, to_at, executors)
+        .where(*conditions)
         .order_by(run.c.scheduled_at, run.c.id)
         .limit(limit)
     )
-    if executors is not None:
-        wanted = wanted.where(unindexed(run.c.executor_id).in_(sorted(executors)))
     if after is not None:
         wanted = wanted.where(
             *beyond(after.scheduled_at, after.run_id, of=run.c.scheduled_at, newer=True)
@@ -107,6 +133,14 @@ def _page(
         ProvenFire(**{**row._mapping, "state": RunState(row.state)})
         for row in conn.execute(reading(wanted, run, index))
     ]
+
+
+def _within(wanted: sa.Select[Any], from_at: int, to_at: int, executors: Scope) -> sa.Select[Any]:
+    """Of runs of fires of a time, of these executors."""
+    wanted = wanted.where(run.c.scheduled_at >= from_at, run.c.scheduled_at < to_at, _IS_FIRE)
+    if executors is not None:
+        wanted = wanted.where(unindexed(run.c.executor_id).in_(sorted(executors)))
+    return wanted
 
 
 def audited_sums(

@@ -61,7 +61,10 @@ async def test_pages_of_any_size_come_to_the_same(
 ) -> None:
     whole = await night.prove()
     monkeypatch.setattr(service, "FIRES_PER_PAGE", 7)
-    assert (await night.prove()).proven == whole.proven
+    monkeypatch.setattr(service, "RUNS_PER_COUNT", 7)
+    assert (await night.prove()).hours == whole.hours
+    parts = night.services.proofs.parts(COMMAND_LINE, whole.period)
+    assert [part.hour async for part in parts if part.hour is not None] == whole.hours
 
 
 async def test_what_is_gone_or_new_since_the_audit_is_told(night: Night) -> None:

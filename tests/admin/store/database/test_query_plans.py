@@ -1235,6 +1235,17 @@ QUERIES = [
         ("ix_run_recent",),
     ),
     Query(
+        "what became of executors' fires in an hour that is proven, counted",
+        lambda c, now: proven.count_fires(
+            c,
+            from_at=1_700_000_010_000,
+            to_at=1_700_000_011_000,
+            executors={1, 2},
+            late_ms=60_000,
+        ),
+        ("ix_run_recent",),
+    ),
+    Query(
         "exceptions of executors in an hour that is proven",
         lambda c, now: proven.page_exceptions(
             c,
