@@ -30,6 +30,7 @@ from tickwheel_admin.store.runs.errors import remove_unused_errors
 from tickwheel_admin.store.runs.events.feed import number_events, remove_old_events
 from tickwheel_admin.store.runs.retention import (
     RUNS_PER_BATCH,
+    is_quiet,
     remove_ended_nodes,
     remove_old_runs,
     remove_stale_sessions,
@@ -136,7 +137,8 @@ class Cleaner(Loop):
         self._untold += removed
         if removed:
             # Also after a smaller batch: the logs of further ones may have been too long for it.
-            self.aim_at(ended + rest_after(ended - began))
+            quiet = await self._store.read(is_quiet)
+            self.aim_at(ended + rest_after(ended - began, is_quiet=quiet))
         if self._untold and (not removed or ended >= self._tell_at):
             log.info("run.pruned", runs=self._untold)
             self._untold, self._tell_at = 0, ended + self.interval_seconds

@@ -26,7 +26,7 @@ from tickwheel_admin.store.runs.purge import (
     find_purgeable,
     purge_runs,
 )
-from tickwheel_admin.store.runs.retention import RUNS_PER_BATCH, rest_after
+from tickwheel_admin.store.runs.retention import RUNS_PER_BATCH, is_quiet, rest_after
 
 MAX_OLDER_THAN_SECONDS = 3_155_760_000  # a hundred years
 MAX_KEEP_NEWEST = 10_000
@@ -143,7 +143,8 @@ class Purge:
         self._events.publish(RUNS)
         if behind is not None:
             # Here, for the next step is asked for at once.
-            await asyncio.sleep(rest_after(clock() - began))
+            taken, quiet = clock() - began, await self._store.read(is_quiet)
+            await asyncio.sleep(rest_after(taken, is_quiet=quiet))
         return Purged(deleted=deleted, next=None if behind is None else encode_cursor(behind))
 
     async def _begin(self, actor: Actor, wish: _Wish) -> None:

@@ -46,6 +46,21 @@ def due_executors(
     return found
 
 
+_DUE_SOON = (
+    sa.select(executor.c.id)
+    .where(
+        executor.c.deleted_at == ALIVE,
+        _FIRST_DUE.scalar_subquery() <= statement_began() + sa.bindparam("within_ms"),
+    )
+    .limit(1)
+)
+
+
+def is_anything_due(conn: sa.Connection, *, within_ms: int) -> bool:
+    """Whether runs wait that are due, or will be so soon; a look-up for each executor."""
+    return conn.execute(_DUE_SOON, {"within_ms": within_ms}).first() is not None
+
+
 PRIORITIES = range(1, 10)
 
 

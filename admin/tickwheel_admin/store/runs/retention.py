@@ -24,11 +24,14 @@ from tickwheel_admin.store.database.tables import (
     session,
 )
 from tickwheel_admin.store.jobs.revisions import delete_tries
+from tickwheel_admin.store.runs.due import is_anything_due
 from tickwheel_admin.store.self_audit.periods import keep_retained
 from tickwheel_admin.store.workflows.steps import delete_steps
 
 RUNS_PER_BATCH = 200
 REST_FACTOR = 2
+QUIET_REST_FACTOR = 0.25
+DUE_SOON_MS = 250  # some batches take as long
 LONGEST_REST_SECONDS = 5.0  # a request rests, too, and whoever waits for it does not for ever
 LINES_PER_BATCH = 20_000  # of logs, which take as long as 200 runs do
 MINUTE_MS = 60_000
@@ -40,13 +43,22 @@ _retry = run.alias("retry")
 _OPEN_VALUES = sorted(state.value for state in frozenset(RunState) - FINAL)
 
 
-def rest_after(seconds: float) -> float:
+def rest_after(seconds: float, *, is_quiet: bool) -> float:
     """How long to rest after a batch that took so long; whoever deletes very many runs does.
 
     Otherwise fires that are due meanwhile would be several times as late: each waits for the
     database, and for SQLite's one writer.
+
+    Args:
+        is_quiet: no run is due within `DUE_SOON_MS`; the rest is for pages and requests.
     """
-    return min(REST_FACTOR * seconds, LONGEST_REST_SECONDS)
+    factor = QUIET_REST_FACTOR if is_quiet else REST_FACTOR
+    return min(factor * seconds, LONGEST_REST_SECONDS)
+
+
+def is_quiet(conn: sa.Connection) -> bool:
+    """Whether no fire would wait for the next batch."""
+    return not is_anything_due(conn, within_ms=DUE_SOON_MS)
 
 
 def _has_open_retry(run_id: sa.ColumnElement[int | None]) -> sa.ColumnElement[bool]:

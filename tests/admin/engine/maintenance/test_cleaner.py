@@ -15,7 +15,13 @@ from tests.admin.kit.services import World
 from tickwheel_admin.engine.maintenance import cleaner as module
 from tickwheel_admin.engine.maintenance.cleaner import Cleaner
 from tickwheel_admin.store.database import tables
-from tickwheel_admin.store.runs.retention import REST_FACTOR, RUNS_PER_BATCH, remove_old_runs
+from tickwheel_admin.store.runs.retention import (
+    DUE_SOON_MS,
+    QUIET_REST_FACTOR,
+    REST_FACTOR,
+    RUNS_PER_BATCH,
+    remove_old_runs,
+)
 from tickwheel_admin.store.self_audit.periods import retained_from
 
 DAY, MINUTE = 86_400_000, 60_000
@@ -60,6 +66,11 @@ def store(world: World, monkeypatch: pytest.MonkeyPatch) -> SlowStore:
     return store
 
 
+def _start(conn: sa.Connection, run_ids: list[int]) -> None:
+    run = tables.run
+    conn.execute(sa.update(run).where(run.c.id.in_(run_ids)).values(state="running"))
+
+
 def left(world: World) -> int:
     return world.rows(sa.select(sa.func.count()).select_from(tables.run))[0][0]
 
@@ -70,11 +81,15 @@ async def test_it_rests_after_each_batch_so_that_others_get_their_turn(
     cleaner = Cleaner(store, retention_days=30)
     rests: list[float] = []
     monkeypatch.setattr(cleaner, "aim_at", lambda at: rests.append(at - store.now))
+    due = {"state": "queued", "executor_id": await world.executor()}
+    others = [world.run(**due, due_at=world.now + DUE_SOON_MS + soon) for soon in (0, 1)]
     for there in (OLD - RUNS_PER_BATCH, OLD - 2 * RUNS_PER_BATCH, 0, 0):
         assert not await cleaner.run_once()
-        assert left(world) == there + 1
+        assert left(world) == there + 1 + len(others)
+        await world.database.run(_start, others[:1])  # what is due later makes no difference
     # Also after the last batch, for the logs of more may have been too long; then it is over.
-    assert rests == [REST_FACTOR * SLOW_SECONDS] * 3
+    quiet = QUIET_REST_FACTOR * SLOW_SECONDS
+    assert rests == [REST_FACTOR * SLOW_SECONDS, quiet, quiet]
 
 
 async def test_one_line_of_the_log_tells_of_all_runs_of_a_minute(

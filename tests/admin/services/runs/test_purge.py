@@ -19,7 +19,12 @@ from tickwheel_admin.domain.users.user import Role
 from tickwheel_admin.services.runs import purge
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.runs import purge as purging
-from tickwheel_admin.store.runs.retention import LONGEST_REST_SECONDS, REST_FACTOR, rest_after
+from tickwheel_admin.store.runs.retention import (
+    LONGEST_REST_SECONDS,
+    QUIET_REST_FACTOR,
+    REST_FACTOR,
+    rest_after,
+)
 
 SECOND = 1_000
 DAY = 86_400_000
@@ -177,12 +182,17 @@ async def test_each_step_but_the_last_rests_so_that_others_get_their_turn(
     monkeypatch.setattr(purge, "RUNS_PER_BATCH", 10)
     world.add_runs({"scheduled_at": world.now - DAY + n, "state": "failed"} for n in range(25))
     assert await purge_all(world, older_than_seconds=0) == 25
+    assert rests == [QUIET_REST_FACTOR * 0.5] * 2
+    rests.clear()
+    world.add_runs({"scheduled_at": world.now - DAY + n, "state": "failed"} for n in range(25))
+    world.run(executor_id=await world.executor(), due_at=world.now, state="queued")
+    assert await purge_all(world, older_than_seconds=0) == 25
     assert rests == [REST_FACTOR * 0.5] * 2
 
 
 def test_a_rest_ends_before_whoever_waits_for_the_step_gives_up() -> None:
-    assert rest_after(0.01) == REST_FACTOR * 0.01
-    assert rest_after(30) == LONGEST_REST_SECONDS
+    assert rest_after(0.01, is_quiet=False) == REST_FACTOR * 0.01
+    assert rest_after(30, is_quiet=False) == LONGEST_REST_SECONDS
 
 
 async def test_a_fire_with_a_live_shard_stays_even_when_it_looks_ended(world: World) -> None:

@@ -228,6 +228,11 @@ QUERIES = [
         ("ix_run_due",),
     ),
     Query(
+        "whether anything is due soon",
+        lambda c, now: due.is_anything_due(c, within_ms=250),
+        ("ix_run_due",),
+    ),
+    Query(
         "executors with due workflows",
         lambda c, now: due.executors_with_due_workflows(c),
         ("ix_run_to_claim",),
