@@ -27,7 +27,7 @@ from tickwheel_admin.engine.alarms.happenings import (
 from tickwheel_admin.services.overview.attention.admins import admins_behind, database_slow
 from tickwheel_admin.services.overview.attention.concern import Concern
 from tickwheel_admin.services.overview.attention.coverage import standing_gaps, told_of_gap
-from tickwheel_admin.services.overview.attention.executors import late_planning
+from tickwheel_admin.services.overview.attention.executors import late_planning, late_runs
 from tickwheel_admin.store.alarms.evaluation import SeenSince
 from tickwheel_admin.store.overview import attention as facts
 from tickwheel_admin.store.overview.alarm_facts import (
@@ -45,6 +45,7 @@ OF_INSTALLATION = frozenset({AlarmKind.LATE, AlarmKind.ADMIN_BEHIND, AlarmKind.D
 CONDITIONS = (
     OF_EXECUTORS | OF_INSTALLATION | MEASURED | CONCERNS | frozenset({AlarmKind.COVERAGE_GAP})
 )
+MAX_LATE_EXECUTORS = 100  # that are asked about in a look
 
 
 class FirstSeen:
@@ -81,7 +82,7 @@ class Conditions:
 
     holding: Sequence[Happening] = ()
     # Executors of which not all could be looked at: what is not among `holding` may hold.
-    unsure: Collection[int] = frozenset()
+    unsure: Collection[tuple[AlarmKind, int]] = frozenset()
 
 
 def read_conditions(
@@ -90,14 +91,15 @@ def read_conditions(
     """Everything that holds now and that a rule asks for; nothing is written."""
     book = RuleBook(rules)
     found: list[Happening] = []
-    unsure: set[int] = set()
+    unsure: set[tuple[AlarmKind, int]] = set()
     if book.kinds & OF_INSTALLATION:
         found += _of_installation(conn, book, now=now)
-    if book.kinds & (OF_EXECUTORS | {AlarmKind.STARTED_LATE}):
+    if book.kinds & (OF_EXECUTORS | {AlarmKind.LATE, AlarmKind.STARTED_LATE}):
         loads = facts.loads(conn, scope=None, now=now)
         waiting = queue_depths(conn, [each.id for each in loads], now=now)
         found += _without_nodes(conn, book, loads, waiting, first_seen, now=now)
         found += _full(book, loads, waiting, first_seen, now=now)
+        found += _late_runs(conn, book, loads, waiting, unsure, now=now)
         found += _late_starts(conn, book, rules, loads, waiting, unsure, now=now)
     if AlarmKind.SLOW in book.kinds:
         found += _slow(conn, book, rules, now=now)
@@ -177,6 +179,36 @@ def _full(
     return found
 
 
+def _late_runs(
+    conn: sa.Connection,
+    book: RuleBook,
+    loads: Sequence[Load],
+    waiting: Mapping[int, QueueDepth],
+    unsure: set[tuple[AlarmKind, int]],
+    *,
+    now: int,
+) -> list[Happening]:
+    """Due runs that wait although slots are free, as the overview lists them."""
+    kind = AlarmKind.LATE
+    if kind not in book.kinds:
+        return []
+    late = late_runs(conn, loads, waiting, most=MAX_LATE_EXECUTORS, now=now)
+    unsure |= {(kind, executor_id) for executor_id in late.left_out}
+    return [
+        Happening(
+            kind=kind,
+            subject=subject_of_executor(each.executor_id or 0),
+            place=AlarmPlace(executor_id=each.executor_id),
+            told=Told(template=each.template, params=each.params),
+            at=now,
+            since=each.since,
+            run_id=each.run_id,
+        )
+        for each in late.concerns
+        if each.kind is kind  # others wait for slots, of which FULL tells
+    ]
+
+
 def _of_executor(
     kind: AlarmKind, place: AlarmPlace, told: Told, *, since: int, now: int, rule: AlarmRule
 ) -> Happening:
@@ -200,7 +232,7 @@ def _late_starts(
     rules: Sequence[AlarmRule],
     loads: Sequence[Load],
     waiting: Mapping[int, QueueDepth],
-    unsure: set[int],
+    unsure: set[tuple[AlarmKind, int]],
     *,
     now: int,
 ) -> list[Happening]:
@@ -217,7 +249,7 @@ def _late_starts(
             some, is_all = late_starts(conn, load.id, before=before, now=now)
             late += some
             if not is_all:
-                unsure.add(load.id)
+                unsure.add((kind, load.id))
     jobs = alarmed_jobs(conn, [each.job_id for each in late])
     found = []
     for each in late:

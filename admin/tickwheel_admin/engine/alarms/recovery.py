@@ -62,7 +62,7 @@ def find_endings(
     rules: Mapping[int, AlarmRule],
     holding: Collection[tuple[int, str]],
     *,
-    unsure: Collection[int] = (),
+    unsure: Collection[tuple[AlarmKind, int]] = (),
     now: int,
 ) -> Endings:
     """Which of these open alarms are over.
@@ -70,7 +70,7 @@ def find_endings(
     Args:
         rules: those of the alarms that are not deleted.
         holding: (rule, subject) of the conditions that hold now.
-        unsure: executors with late starts that could not all be looked at.
+        unsure: kinds with executors that could not all be looked at.
     """
     endings = Endings()
     ruled = []
@@ -100,10 +100,9 @@ def find_endings(
             if _has_succeeded(each, marks.get(each.job_id or 0, ())):
                 endings.recovered.add(each.id)
         elif each.kind in MEASURED:
-            is_unknown = each.kind is AlarmKind.STARTED_LATE and each.executor_id in unsure
             if (
                 (each.rule_id, each.subject) not in holding
-                and not is_unknown
+                and (each.kind, each.executor_id) not in unsure
                 and (
                     each.last_at < now - SETTLE_MS
                     or _was_in_time(each, rules[each.rule_id].limits, job, marks)
@@ -111,7 +110,7 @@ def find_endings(
             ):
                 endings.recovered.add(each.id)
         elif each.kind in CONDITIONS:
-            if (each.rule_id, each.subject) in holding:
+            if (each.rule_id, each.subject) in holding or (each.kind, each.executor_id) in unsure:
                 pass
             elif each.id in missed:  # that it was missed is told by its own alarm
                 endings.ended.add(each.id)

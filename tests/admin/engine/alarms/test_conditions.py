@@ -12,8 +12,12 @@ from tests.admin.kit.clock import Clock
 from tests.admin.kit.engine import Admin, FakeSession
 from tests.admin.kit.messages import accepted, result
 from tests.admin.kit.rows import add_job, ask, change
+from tests.admin.kit.services import ADMIN
 from tickwheel_admin.domain.alarms.kind import AlarmKind
 from tickwheel_admin.domain.alarms.rule import RuleLimits
+from tickwheel_admin.domain.routing.policy import RoutingPolicy
+from tickwheel_admin.engine.alarms import conditions
+from tickwheel_admin.services.overview.attention.service import Attention
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
 from tickwheel_admin.store.overview import alarm_facts
@@ -121,3 +125,40 @@ async def test_what_waits_behind_too_many_others_is_not_said_to_have_started(
     stage.clock.advance(601)
     await stage.alarms.evaluate()
     assert await stage.alarms.open() == []
+
+
+async def test_due_runs_that_wait_although_slots_are_free_are_told_for_their_executor(
+    stage: Stage, admin: Admin
+) -> None:
+    await stage.alarms.rule(AlarmKind.LATE, await stage.alarms.channel(), group_window_s=0)
+    narrow = RoutingPolicy(selector="gpu")
+    run = await ask(stage.database, await add_job(stage.database, routing=narrow))
+    await node_for_ever(stage, admin, slots=2)
+    assert await stage.after(11) == []
+    assert await stage.after(31) == [[("opened", "executor-1")]]
+    (alarm,) = await stage.alarms.open()
+    assert (alarm.executor_id, alarm.run_id) == (1, run)
+    (concern,) = await Attention(stage.database).get(ADMIN)
+    assert (concern.kind, concern.alarms) == (AlarmKind.LATE, 1)
+    await change(stage.database, tables.run, run, state="cancelled")
+    assert await stage.after(11) == [[("recovered", "executor-1")]]
+
+
+async def test_late_runs_of_executors_that_were_too_many_to_look_at_are_not_said_to_have_started(
+    stage: Stage, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conditions, "MAX_LATE_EXECUTORS", 1)
+    await stage.alarms.rule(AlarmKind.LATE, await stage.alarms.channel(), group_window_s=0)
+    await node_for_ever(stage, admin, slots=2)
+    narrow = RoutingPolicy(selector="gpu")
+    await ask(stage.database, await add_job(stage.database, routing=narrow))
+    assert await stage.after(31) == [[("opened", "executor-1")]]
+    # Its run is now the younger one, and the look asks about the other executor.
+    other = await admin.add_node(2, slots=2)
+    lease = dict.fromkeys(("lease_expires_at", "full_lease_at"), stage.clock.now * 2)
+    await change(stage.database, tables.node, other.node_id, **lease)
+    older = await ask(stage.database, await add_job(stage.database, executor_id=2, routing=narrow))
+    long_ago = dict.fromkeys(("due_at", "scheduled_at", "created_at"), 1)
+    await change(stage.database, tables.run, older, **long_ago)
+    assert await stage.after(11) == [[("opened", "executor-2")]]
+    assert len(await stage.alarms.open()) == 2

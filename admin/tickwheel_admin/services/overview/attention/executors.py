@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -56,22 +57,54 @@ def executor_concerns(conn: sa.Connection, scope: Scope, *, now: int) -> list[Co
     loads = store.loads(conn, scope=scope, now=now)
     waiting = queue_depths(conn, [each.id for each in loads], now=now)
     found = _without_nodes(conn, [each for each in loads if not each.live_nodes], waiting)
-    late: list[tuple[Load, QueueDepth]] = []
-    full: list[Concern] = []
-    for load in loads:
-        queue = waiting.get(load.id)
-        if queue is None or not load.live_nodes:
-            continue
-        if load.open_slots and not load.free_slots:
-            if queue.since < now - FULL_MS:
-                full.append(_full(load, queue))
-        elif queue.since < now - LATE_MS:
-            late.append((load, queue))
+    full = [
+        _full(load, queue)
+        for load in loads
+        if _is_full(load) and (queue := waiting.get(load.id)) and queue.since < now - FULL_MS
+    ]
     found += full[:PER_KIND]
-    # Those that wait longest; each is asked about run by run.
-    late.sort(key=lambda each: each[1].since)
-    found += _late(conn, late[:MAX_LATE_EXECUTORS], now=now)
+    found += late_runs(conn, loads, waiting, most=MAX_LATE_EXECUTORS, now=now).concerns
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateRuns:
+    """What was found at executors where runs wait although slots are free."""
+
+    concerns: Sequence[Concern]
+    left_out: Collection[int]  # executors that were too many to be asked about
+
+
+def late_runs(
+    conn: sa.Connection,
+    loads: Sequence[Load],
+    waiting: Mapping[int, QueueDepth],
+    *,
+    most: int,
+    now: int,
+) -> LateRuns:
+    """Of each executor, the run that waits longest for something that nobody meant it to.
+
+    Args:
+        most: executors that are asked about, run by run: those whose runs wait longest.
+    """
+    suspects = [
+        (load, queue)
+        for load in loads
+        if load.live_nodes
+        and not _is_full(load)
+        and (queue := waiting.get(load.id))
+        and queue.since < now - LATE_MS
+    ]
+    suspects.sort(key=lambda each: each[1].since)
+    return LateRuns(
+        concerns=_late(conn, suspects[:most], now=now),
+        left_out=[load.id for load, _ in suspects[most:]],
+    )
+
+
+def _is_full(load: Load) -> bool:
+    return bool(load.live_nodes and load.open_slots and not load.free_slots)
 
 
 def _without_nodes(
@@ -122,7 +155,6 @@ def _full(load: Load, queue: QueueDepth) -> Concern:
 def _late(
     conn: sa.Connection, suspects: Sequence[tuple[Load, QueueDepth]], *, now: int
 ) -> list[Concern]:
-    """Of each executor, the run that waits longest for something that nobody meant it to."""
     oldest = {
         load.id: store.waiting_longest(
             conn, load.id, before=now - LATE_MS, now=now, limit=LATE_SAMPLE
