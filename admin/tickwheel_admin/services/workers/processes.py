@@ -99,7 +99,17 @@ async def _ended(process: Process) -> None:
     """Kill it if it still runs, and wait for its end, also while the caller is cancelled."""
     if process.returncode is None:
         _kill(process)
-        await asyncio.shield(process.wait())
+    await asyncio.shield(_gone(process))
+
+
+async def _gone(process: Process) -> None:
+    await process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+        # It need not have read all of its text. Before Python 3.11.4 asyncio logs that as an error
+        # unless somebody asks.
+        with contextlib.suppress(ConnectionError):
+            await process.stdin.wait_closed()
 
 
 def _kill(process: Process) -> None:
