@@ -11,11 +11,13 @@ from tickwheel_admin.domain.alarms.alarm import Alarm
 from tickwheel_admin.domain.alarms.kind import AlarmKind
 from tickwheel_admin.domain.alarms.rule import AlarmRule, RuleLimits
 from tickwheel_admin.domain.alarms.run_limits import MEASURED, is_late, is_slow
+from tickwheel_admin.domain.executors.node import ADMIN_LEASE_MS
 from tickwheel_admin.domain.failures.group import FailureGroup
 from tickwheel_admin.domain.forecast.deadline_record import DeadlineOutcome
 from tickwheel_admin.domain.runs.run import RunState
 from tickwheel_admin.domain.workflows.answering import question_of_subject
 from tickwheel_admin.engine.alarms.conditions import CONDITIONS
+from tickwheel_admin.store.executors.admins import newest_starts
 from tickwheel_admin.store.failures.groups import groups_by_id
 from tickwheel_admin.store.forecast.deadline_forecasts import newest_of_jobs
 from tickwheel_admin.store.overview.alarm_facts import (
@@ -87,6 +89,7 @@ def find_endings(
     of_ledger = any(each.kind is AlarmKind.LEDGER_DIFFERENCE for each in ruled)
     stands = of_ledger and differences_stand(conn)
     missed = _missed_after_all(conn, ruled, now=now)
+    returned = _admins_returned(conn, ruled)
     failures = groups_by_id(conn, {n for each in ruled if (n := each.failure_group_id) is not None})
     for each in ruled:
         if each.failure_group_id is not None:
@@ -126,6 +129,8 @@ def find_endings(
         elif each.kind is AlarmKind.APPROVAL_WAITS:
             if each.subject not in asked:
                 endings.recovered.add(each.id)
+        elif each.id in returned:
+            endings.recovered.add(each.id)
         elif each.kind in FADING and each.last_at < now - FADE_MS:
             endings.ended.add(each.id)
     return endings
@@ -216,6 +221,20 @@ def _still_asked(conn: sa.Connection, alarms: Sequence[Alarm]) -> set[str]:
         if each.kind is AlarmKind.APPROVAL_WAITS
     ]
     return {each.subject for each in still_asked(conn, questions)} if questions else set()
+
+
+def _admins_returned(conn: sa.Connection, alarms: Sequence[Alarm]) -> set[int]:
+    """Alarms of admins that are gone, of which one of the same name has started since."""
+    gone = [each for each in alarms if each.kind is AlarmKind.ADMIN_GONE]
+    if not gone:
+        return set()
+    started_at = newest_starts(conn)
+    # It may have been started at once, while the lease of the one before it still ran.
+    return {
+        each.id
+        for each in gone
+        if started_at.get(each.told.params["admin"], 0) > each.last_at - 2 * ADMIN_LEASE_MS
+    }
 
 
 def _subject_id(alarm: Alarm) -> int:

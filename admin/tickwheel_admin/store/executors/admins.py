@@ -68,6 +68,16 @@ def live_admin_statuses(conn: sa.Connection) -> list[tuple[str, str]]:
     return [(row.name, row.status) for row in rows]
 
 
+def newest_starts(conn: sa.Connection) -> dict[str, int]:
+    """When an admin of each name started last, of those that are up."""
+    rows = conn.execute(
+        sa.select(admin.c.name, sa.func.max(admin.c.started_at).label("at"))
+        .where(admin.c.lease_expires_at > now_ms(conn))
+        .group_by(admin.c.name)
+    )
+    return {row.name: row.at for row in rows}
+
+
 def leave_admin(conn: sa.Connection, *, admin_id: int) -> None:
     """Take a stopping admin and its node sessions off the books."""
     conn.execute(sa.delete(node_session).where(node_session.c.admin_id == admin_id))

@@ -20,6 +20,7 @@ from tickwheel_admin.engine.alarms import conditions
 from tickwheel_admin.services.overview.attention.service import Attention
 from tickwheel_admin.store.database import tables
 from tickwheel_admin.store.database.database import Database
+from tickwheel_admin.store.executors.admins import remove_dead_admins
 from tickwheel_admin.store.overview import alarm_facts
 
 pytestmark = [pytest.mark.turned_clock(of_servers=True), pytest.mark.every_database(nightly=True)]
@@ -162,3 +163,30 @@ async def test_late_runs_of_executors_that_were_too_many_to_look_at_are_not_said
     await change(stage.database, tables.run, older, **long_ago)
     assert await stage.after(11) == [[("opened", "executor-2")]]
     assert len(await stage.alarms.open()) == 2
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_an_admin_is_gone_until_one_of_its_name_starts(
+    stage: Stage, admin: Admin, *, at_once: bool
+) -> None:
+    await stage.alarms.rule(AlarmKind.ADMIN_GONE, await stage.alarms.channel(), group_window_s=0)
+
+    async def start(number: int) -> None:
+        """Another admin of the same name."""
+        await Admin(stage.database, admin_id=number).engine.membership.enter()
+        await change(stage.database, tables.admin, number, name="admin-1")
+
+    await admin.engine.membership.enter()
+    await start(2)  # long before, and still up
+    await change(stage.database, tables.admin, 2, started_at=1)
+    if at_once:
+        await start(3)
+    await change(stage.database, tables.admin, admin.admin_id, lease_expires_at=1)
+    assert await stage.database.run(remove_dead_admins) == [admin.admin_id]
+    told = [entry for each in await stage.after(1) for entry in each]
+    assert told[0][0] == "opened"
+    if not at_once:
+        assert await stage.after(11) == []
+        await start(3)
+    told += [entry for each in await stage.after(11) for entry in each]
+    assert [occasion for occasion, _ in told] == ["opened", "recovered"]
