@@ -21,6 +21,7 @@ from tickwheel_admin.domain.alarms.labels import KIND_TITLES, occasion_title
 from tickwheel_admin.domain.alarms.message import AlarmEntry, AlarmMessage, Occasion
 from tickwheel_admin.domain.errors import Word
 from tickwheel_admin.domain.fields import is_instant
+from tickwheel_admin.domain.runs.reasons import template_of_message
 from tickwheel_admin.domain.schedule.base import ScheduleError
 from tickwheel_admin.domain.schedule.zones import Zone, zone_of
 from tickwheel_admin.domain.workflows.graph import Silence
@@ -179,6 +180,8 @@ class _Composer:
     def _said(self, template: str, params: Mapping[str, Any]) -> str:
         """A text whose params may come from outside."""
         known = {name: _shown(value) for name, value in params.items()}
+        if isinstance(error := known.get("error"), str):
+            known["error"] = translate(*template_of_message(error), self._channel.language)
         try:
             text = translate(template, known, self._channel.language)
         except (KeyError, TypeError, ValueError):  # params that do not fit; better than no alarm

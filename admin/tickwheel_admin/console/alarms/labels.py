@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.i18n import message_text
 from tickwheel_admin.console.frame.locale import REQUEST_LOCALE
 from tickwheel_admin.domain.alarms import labels
 from tickwheel_admin.domain.alarms.alarm import Alarm, page_to_answer
@@ -64,7 +65,10 @@ def look_of(alarm: Alarm) -> tuple[str, str]:
 
 def alarm_text(alarm: Alarm) -> str:
     """What is the matter, in the reader's language."""
-    return translate(alarm.told.template, alarm.told.params, REQUEST_LOCALE.get().language)
+    params = alarm.told.params
+    if alarm.failure_group_id is not None and "error" in params:
+        params = {**params, "error": message_text(str(params["error"]))}
+    return translate(alarm.told.template, params, REQUEST_LOCALE.get().language)
 
 
 def answer_page(alarm: Alarm) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tickwheel_admin.console.alarms.labels import alarm_text, answer_page
 from tickwheel_admin.console.frame.formatting import duration, number, percent
 from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.i18n import message_text
 from tickwheel_admin.console.runs.labels import waiting_text
 from tickwheel_admin.domain.alarms.alarm import Alarm
 from tickwheel_admin.domain.alarms.labels import KIND_TITLES
@@ -130,6 +131,10 @@ def _text(concern: Concern) -> str:
             return _("Run #%(original)s was retried, and run #%(run)s failed as well") % params
         case AlarmKind.FAILURE_RATE | AlarmKind.LOW_SUCCESS:
             return _share_text(concern)
+        case AlarmKind.FAILED if concern.failure is not None:
+            error = message_text(concern.failure.text)
+            # A sentence of its own, before a colon.
+            return _(concern.template) % {**params, "error": error.rstrip(".。")}
         case AlarmKind.NODES_LOST:
             return _lost_text(concern)
         case AlarmKind.NO_NODES if params.get("waiting"):

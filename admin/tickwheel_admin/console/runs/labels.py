@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from tickwheel_admin.console.frame.formatting import duration, instant, number
 from tickwheel_admin.console.frame.i18n import gettext as _
+from tickwheel_admin.console.frame.i18n import message_text
 from tickwheel_admin.domain.planning.missed_fires import MissedFires, missed_fires_of
 from tickwheel_admin.domain.runs.reasons import REASONS
 from tickwheel_admin.domain.runs.run import CUT_OFF, LIVE, STILL_RUNNING, Origin, Run, RunState
@@ -77,13 +76,7 @@ def note(run: Run) -> str | None:
     """What people should know of how a run ended or stands, beyond its state."""
     if (missed := missed_fires_of(run)) is not None:
         return _missed(missed)
-    if run.reason == "shards" and run.message and (found := _SHARDS.match(run.message)):
-        return _("%(failed)s of %(all)s shards failed.") % {"failed": found[1], "all": found[2]}
-    return _(run.message) if run.message else reason_text(run.reason)
-
-
-# The ledger keeps data; what people read is said in their language and zone.
-_SHARDS = re.compile(r"([0-9]+) of ([0-9]+) shards failed")
+    return message_text(run.message) if run.message else reason_text(run.reason)
 
 
 def _missed(told: MissedFires) -> str:

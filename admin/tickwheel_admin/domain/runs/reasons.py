@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Any
 
 from tickwheel_admin.domain.errors import Word
 
@@ -41,3 +43,20 @@ REASONS: Mapping[str, str] = {
     "stuck": Word("None of its steps runs or is about to, but some have not ended."),
     "defect": Word("What follows could not be computed."),
 }
+
+_SHARDS = re.compile(r"(?P<failed>[0-9]+) of (?P<all>[0-9]+) shards failed\.")
+_STEPS = re.compile(r"Failed: (?P<steps>[^.]+?)(?: and (?P<n>[0-9]+) more)?\.")
+
+
+def template_of_message(message: str) -> tuple[str, Mapping[str, Any]]:
+    """The message id and the values of what an admin says of an end of a run.
+
+    The ledger keeps what is said, in English. What a handler said is its own id, without values.
+    """
+    if found := _SHARDS.fullmatch(message):
+        return Word("%(failed)s of %(all)s shards failed."), found.groupdict()
+    if found := _STEPS.fullmatch(message):
+        if found["n"] is None:
+            return Word("Failed: %(steps)s."), {"steps": found["steps"]}
+        return Word("Failed: %(steps)s and %(n)s more."), found.groupdict()
+    return message, {}

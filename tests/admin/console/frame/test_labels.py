@@ -9,7 +9,7 @@ from msgspec import structs
 from multidict import MultiDict
 
 from tickwheel_admin.console.frame.formatting import duration
-from tickwheel_admin.console.frame.i18n import LANGUAGE
+from tickwheel_admin.console.frame.i18n import LANGUAGE, message_text
 from tickwheel_admin.console.frame.local_time import instant_of, local_text
 from tickwheel_admin.console.frame.locale import REQUEST_LOCALE, RequestLocale
 from tickwheel_admin.console.job_form.form import draft_of_form, form_as_sent
@@ -403,3 +403,55 @@ def test_the_end_of_a_run_is_estimated_by_its_progress(
     )
     assert end_by_progress(run, progress, NOW) == (None if left is None else NOW + left)
     assert end_by_progress(structs.replace(run, shard_index=WORKFLOW), progress, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "english", "chinese"),
+    [
+        ("2 of 3 shards failed.", "2 of 3 shards failed.", "3 个分片中有 2 个失败。"),
+        ("Failed: load, mail.", "Failed: load, mail.", "失败的步骤：load, mail。"),
+        (
+            "Failed: a, b and 7 more.",
+            "Failed: a, b and 7 more.",
+            "失败的步骤：a, b 等，另有 7 个。",
+        ),
+        ("ValueError: 100 %s", "ValueError: 100 %s", "ValueError: 100 %s"),
+        ("Failed: to connect. Why?", "Failed: to connect. Why?", "Failed: to connect. Why?"),
+        ("", "", ""),
+    ],
+)
+def test_what_an_admin_said_of_an_end_is_told_in_the_language_of_the_reader(
+    message: str, english: str, chinese: str
+) -> None:
+    assert message_text(message) == english
+    LANGUAGE.set(CHINESE)
+    try:
+        assert message_text(message) == chinese
+    finally:
+        LANGUAGE.set("en")
+
+
+def test_a_failure_is_told_before_a_colon_without_its_full_stop() -> None:
+    group = FailureGroup(
+        id=7,
+        executor_id=1,
+        text="2 of 3 shards failed.",
+        since=NOW,
+        last_at=NOW,
+        runs=4,
+        jobs=2,
+        first_run_id=1,
+        first_job_id=1,
+        first_revision=1,
+        first_node_id=None,
+        last_run_id=4,
+    )
+    concern = Concern(
+        kind=AlarmKind.FAILED,
+        severity=Severity.ERROR,
+        template="%(error)s: %(runs)d runs of %(jobs)d jobs",
+        params={"error": "2 of 3 shards failed", "runs": 4, "jobs": 2},
+        failure=group,
+    )
+    [row] = concern_rows([concern])
+    assert row.text == "2 of 3 shards failed: 4 runs of 2 jobs"

@@ -77,7 +77,11 @@ def _concerns(conn: sa.Connection, groups: Sequence[FailureGroup]) -> list[Conce
     made_at = revisions_made_at(conn, {(each.first_job_id, each.first_revision) for each in groups})
     found = []
     for each in groups:
-        params: dict[str, Any] = {"error": each.text, "runs": each.runs, "jobs": each.jobs}
+        params: dict[str, Any] = {
+            "error": each.text.rstrip("."),  # a colon follows
+            "runs": each.runs,
+            "jobs": each.jobs,
+        }
         if each.first_node_id in nodes:
             params["node"] = nodes[each.first_node_id][0]
         # A job that was as it is for days did not begin to fail because of that.
