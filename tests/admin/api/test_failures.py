@@ -137,6 +137,24 @@ async def test_pages_of_groups(tmp_path: Path) -> None:
         assert "/acknowledge" not in await page(f"/{GROUP}")
 
 
+async def test_a_page_of_runs_without_node_or_job(tmp_path: Path) -> None:
+    """Workflows and fires with shards run on no node; jobs and nodes are deleted before runs."""
+    async with served(tmp_path) as admin:
+        executor_id, job_id = await _added(admin)
+        failed = {"executor_id": executor_id, "state": "failed", "error_id": GROUP}
+        rows = [
+            run_row(71, failed | {"job_id": job_id, "node_id": None}),
+            run_row(72, failed | {"job_id": 4_711, "node_id": 4_712}),
+        ]
+        await admin.services.store.run(insert_rows, tables.run, rows, columns=RUN_COLUMNS)
+        await admin.log_in("dora", Role.OPERATOR)
+        async with admin.client.get(f"/alarms/failures/{GROUP}") as answer:
+            assert answer.status == 200
+            shown = await answer.text()
+        assert 'href="/runs/71"' in shown
+        assert "#4711" in shown
+
+
 async def test_a_failed_run_is_explained(tmp_path: Path) -> None:
     async with served(tmp_path) as admin:
         executor_id, job_id = await _added(admin)
