@@ -217,6 +217,11 @@ def _admin_text(concern: Concern) -> str:
     params = concern.params
     if "seconds" in params:
         return _("Its clock differs from the database’s by %(seconds)s s") % params
+    if "stalled_ms" in params and not params["place"]:
+        return (
+            _("Its event loop was blocked for %(stalled_ms)s ms: its process got no processor time")
+            % params
+        )
     if "stalled_ms" in params:
         return _("Its event loop was blocked for %(stalled_ms)s ms: %(place)s") % params
     if "loop" not in params:

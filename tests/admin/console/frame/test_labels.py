@@ -455,3 +455,16 @@ def test_a_failure_is_told_before_a_colon_without_its_full_stop() -> None:
     )
     [row] = concern_rows([concern])
     assert row.text == "2 of 3 shards failed: 4 runs of 2 jobs"
+
+
+def test_a_stall_without_a_place_is_put_down_to_the_machine() -> None:
+    stalled = Concern(
+        kind=AlarmKind.ADMIN_BEHIND,
+        severity=Severity.WARNING,
+        template="",
+        params={"stalled_ms": 141, "place": ""},
+        admin_id=2,
+        admin_name="a2",
+    )
+    [row] = concern_rows([stalled])
+    assert row.text == ("Its event loop was blocked for 141 ms: its process got no processor time")

@@ -511,6 +511,11 @@ STATUSES: list[tuple[AdminStatus, int, str | None]] = [
         0,
         "was blocked for 480 ms: GET /coming, count (x.py:7).",
     ),
+    (
+        AdminStatus(stall=LoopStall(milliseconds=141, ms_ago=9_000, place="")),
+        0,
+        "was blocked for 141 ms: its process got no processor time.",
+    ),
 ]
 
 

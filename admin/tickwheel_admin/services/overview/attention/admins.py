@@ -12,6 +12,7 @@ from tickwheel_admin.domain.admin_status import (
     TlsStatus,
     status_from_json,
 )
+from tickwheel_admin.domain.errors import Word
 from tickwheel_admin.domain.executors.node import ADMIN_LEASE_MS
 from tickwheel_admin.services.overview.attention.concern import (
     PER_KIND,
@@ -99,11 +100,10 @@ def _worst_of(admin: StoredAdmin, status: AdminStatus, *, now: int) -> Concern |
         return _of_admin(
             admin,
             severity=Severity.WARNING,
-            template="The event loop of the admin “%(admin)s” was blocked for %(stalled_ms)s ms:"
-            " %(place)s.",
+            template=str(_STALLED[bool(place := _place(status.stall))]),
             since=renewed_at - status.stall.ms_ago,
             stalled_ms=status.stall.milliseconds,
-            place=_place(status.stall),
+            place=place,
         )
     if status.tls is not None and (about := _of_certificate(admin, status.tls, now=now)):
         return about
@@ -145,8 +145,19 @@ def _of_certificate(admin: StoredAdmin, tls: TlsStatus, *, now: int) -> Concern 
 
 
 def _place(stall: LoopStall) -> str:
-    """Where it was held up, as far as anybody knows."""
-    return ", ".join(part for part in (stall.request, stall.place) if part) or "?"
+    """Where it was held up; "" if no code of ours was at work."""
+    return ", ".join(part for part in (stall.request, stall.place) if part)
+
+
+_STALLED = {
+    True: Word(
+        "The event loop of the admin “%(admin)s” was blocked for %(stalled_ms)s ms: %(place)s."
+    ),
+    False: Word(
+        "The event loop of the admin “%(admin)s” was blocked for %(stalled_ms)s ms: its process got"
+        " no processor time. Look at the load of its machine."
+    ),
+}
 
 
 def _of_admin(
