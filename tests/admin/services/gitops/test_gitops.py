@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.admin.kit.services import ADMIN, JOB, World, actor_with
+from tests.admin.kit.work_counter import counted
 from tickwheel_admin.domain.errors import Conflict, InvalidInput, NotAllowed
 from tickwheel_admin.domain.input.job import job_to_raw
 from tickwheel_admin.domain.jobs.job import Job
@@ -245,3 +246,16 @@ async def test_names_that_nobody_may_see_are_no_secret_way_in(world: World) -> N
     rule_of_job = {"type": "alarm_rule", "name": "x", "kind": "failed", "scope": "job"}
     plan = await world.gitops.plan(ADMIN, [rule_of_job], owner=None)
     assert problems(plan) == [("documents[0].scope", "gitops.rule_of_job")]
+
+
+async def test_a_plan_of_many_jobs_asks_no_more_than_one_of_few(world: World) -> None:
+    await applied(world, [BILLING])
+
+    async def asked(jobs: int) -> int:
+        documents = [job(f"job-{n}", triggers=[DAILY]) for n in range(jobs)]
+        async with counted(world.database) as work:
+            plan = await world.gitops.plan(ADMIN, documents, owner=TEAM)
+        assert len(plan.changes) == jobs
+        return sum("id_block" not in each and "BEGIN" not in each for each in work.texts)
+
+    assert await asked(40) == await asked(4)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import sqlalchemy as sa
 
+from tickwheel_admin.domain.executors.executor import Protocol
 from tickwheel_admin.domain.input.job_alarms import without_nothing
 from tickwheel_admin.domain.users.user import Actor
 from tickwheel_admin.services.gitops.objects import (
@@ -20,6 +21,7 @@ from tickwheel_admin.services.gitops.objects import (
     WantedObject,
 )
 from tickwheel_admin.store.database.ids import TooFewIds
+from tickwheel_admin.store.executors.executors import protocol_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,13 @@ class PlanView:
     names: Mapping[int, str]  # the same by id
     new_jobs: Mapping[tuple[int, str], int] = field(default_factory=dict)  # that documents add
     new_channels: Mapping[str, int] = field(default_factory=dict)  # the same
+    protocols: dict[int, Protocol] = field(default_factory=dict)  # of executors, once asked for
+
+    def protocol_of(self, executor_id: int) -> Protocol:
+        """How the nodes of an executor are reached: asked once for all of its jobs."""
+        if executor_id not in self.protocols:
+            self.protocols[executor_id] = protocol_of(self.conn, executor_id)
+        return self.protocols[executor_id]
 
 
 @dataclass(slots=True, kw_only=True)

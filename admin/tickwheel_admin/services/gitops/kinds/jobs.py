@@ -36,7 +36,6 @@ from tickwheel_admin.services.jobs.edits import Edit
 from tickwheel_admin.services.jobs.yaml import shown_fields
 from tickwheel_admin.services.workflows.names import KnownNames, with_ids
 from tickwheel_admin.store.database.ids import TooFewIds
-from tickwheel_admin.store.executors.executors import protocol_of
 from tickwheel_admin.store.gitops.jobs import read_jobs, visible_job_ids
 from tickwheel_admin.store.jobs import jobs as store
 from tickwheel_admin.store.jobs.child_links import LinkedJob, lock_child_links, named_jobs
@@ -112,7 +111,7 @@ class JobObjects(ObjectKind):
             view.conn, view.actor, executor_id, {**document.fields, "name": key.name}, known=known
         )
         is_new_executor = executor_id not in view.names
-        protocol = Protocol.TICKWHEEL if is_new_executor else protocol_of(view.conn, executor_id)
+        protocol = Protocol.TICKWHEEL if is_new_executor else view.protocol_of(executor_id)
         config, problems = read_job(fields, protocol)
         if found := merged(unknown, problems):
             raise InvalidInput(found)
