@@ -160,11 +160,11 @@ def _copy(wrapped: type, proxy: Any) -> Any:
 def _trace_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     only, choice, integer = Fields.only, Fields.choice, Fields.integer
 
-    def noting_only(fields: Fields, known: Any) -> None:
+    def noting_only(fields: Fields, known: Any, **more: Any) -> None:
         known = list(known)
         for name in known:
             _note("fields", INDEX.sub("[0]", fields.where(str(name))))
-        only(fields, known)
+        only(fields, known, **more)
 
     def noting_choice(fields: Fields, name: str, allowed: Any, **more: Any) -> str:
         allowed = list(allowed)

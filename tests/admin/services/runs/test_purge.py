@@ -27,6 +27,7 @@ from tickwheel_admin.store.runs.retention import (
 )
 
 SECOND = 1_000
+HOUR = 3_600_000
 DAY = 86_400_000
 RUN = tables.run
 ENDED = sorted(state.value for state in FINAL)
@@ -55,7 +56,8 @@ class Ledger:
         whole: list[dict[str, Any]] = []
         for job_id, executor_id in jobs.items():
             for n in range(24):
-                at = now - 30_000 - n // 2 * DAY  # two at each instant, the first two just now
+                # Two at each instant. The first two are too new, however long all of this takes.
+                at = now + HOUR - n // 2 * DAY
                 own = {"job_id": job_id, "executor_id": executor_id, "scheduled_at": at}
                 kind = dice.choice(["plain", "plain", "plain", "fire", "live fire"])
                 if kind == "plain":
